@@ -1,0 +1,49 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+JAVA := . scripts/java.sh &&
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-fast test-slow lint format fuzz bench clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"Python 3.11 or newer is needed, {sys.executable} is {v[0]}.{v[1]}: run `make PYTHON=python3.12 …`")'
+	@echo "Setting up $(VENV) (once) …"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP) ## the main job on local Spark, every number measured in that run
+	@$(JAVA) $(BIN)/indextables demo
+
+test: lint ## linters, then every test except the long versions
+	@$(JAVA) $(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+test-fast: $(STAMP) ## tests that need no JVM
+	@$(BIN)/python -m pytest -m "not slow and not spark" $(ARGS)
+
+test-slow: $(STAMP) ## the long versions too
+	@$(JAVA) $(BIN)/python -m pytest $(ARGS)
+
+lint: $(STAMP) ## ruff, mypy --strict, import-linter
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --verbose | tail -n 4
+
+format: $(STAMP) ## let ruff fix and format
+	@$(BIN)/ruff check --fix-only . && $(BIN)/ruff format .
+
+fuzz: $(STAMP) ## property tests with many examples, for hours if you like: FUZZ_EXAMPLES=1000000
+	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m "not spark" -k "property or fuzz" --timeout=0 $(ARGS)
+
+bench: $(STAMP) ## every benchmark, results in benchmarks/results/
+	@$(JAVA) $(BIN)/python benchmarks/run.py $(ARGS)
+
+clean: ## remove the environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
