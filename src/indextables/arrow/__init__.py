@@ -1,0 +1,1 @@
+"""The embedded engine: reads and writes splits with Arrow, without a JVM."""

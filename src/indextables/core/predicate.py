@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Literal as OneOf, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
+from typing import Literal as OneOf
 
 from indextables.core.types import DataType, FieldPath
 

@@ -79,6 +79,7 @@ class StructType:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The fields' names in order."""
         return tuple(f.name for f in self.fields)
 
 

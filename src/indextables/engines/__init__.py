@@ -1,0 +1,1 @@
+"""Adapters for query engines; each folder alone imports its engine."""

@@ -1,0 +1,1 @@
+"""The transaction log: actions, their encoding, snapshots, checkpoints and commits."""

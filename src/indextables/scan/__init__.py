@@ -1,0 +1,1 @@
+"""From a snapshot and a condition to the files a query must read."""

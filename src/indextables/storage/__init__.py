@@ -1,0 +1,1 @@
+"""Where bytes live: a few calls with exact promises, for local disks, object stores and memory."""

@@ -1,0 +1,1 @@
+"""Spark: native scans, native writes and SQL, from Python."""
