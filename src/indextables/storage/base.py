@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,9 @@ class ObjectMeta:
 class LogStore(Protocol):
     """Objects under one root (a table's directory), by keys such as `data/0-ab/part-0.parquet`.
 
-    Keys are the real names: '/'-separated, relative, never percent-encoded by us. Every call may
-    raise StorageError; only ObjectNotFoundError means that an object is missing.
+    Keys are the real names: '/'-separated, relative, never percent-encoded by us (storage/keys.py
+    has the exact rule). Every call may raise StorageError; only ObjectNotFoundError means that an
+    object is missing. Every call may come from several threads at once.
     """
 
     @property
@@ -34,7 +35,7 @@ class LogStore(Protocol):
         ...
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Part of an object."""
+        """`length` bytes from `start`; fewer only where the object ends, none behind its end."""
         ...
 
     def head(self, key: str) -> ObjectMeta:
@@ -53,9 +54,28 @@ class LogStore(Protocol):
         ...
 
     def put_if_absent(self, key: str, data: bytes) -> None:
-        """Exclusive, all-or-nothing visible and durable on return; else ObjectExistsError."""
+        """Exclusive, all-or-nothing visible and durable on return; else ObjectExistsError.
+
+        ObjectExistsError may be about the caller's own object: a client that retries after a lost
+        answer finds what its first attempt stored. Read the object back before believing it.
+        """
         ...
 
     def delete(self, key: str) -> None:
         """Gone afterwards; deleting what is not there is fine."""
+        ...
+
+    def sync_files(self, keys: Iterable[str]) -> None:
+        """These objects, and the directories that lead to them, survive a power cut from here on.
+
+        For files written through `filesystem()`; call it before the commit that names them.
+        """
+        ...
+
+    def stale_temporaries(self, *, modified_before_ms: int) -> Iterator[ObjectMeta]:
+        """What writers that died left behind: hidden from `list`, safe to `delete`."""
+        ...
+
+    def filesystem(self) -> Any:
+        """The same objects as a `pyarrow.fs.FileSystem` whose root is this store's root."""
         ...

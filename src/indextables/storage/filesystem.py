@@ -1,0 +1,154 @@
+"""Any store as a `pyarrow.fs.FileSystem`, so that Parquet readers and writers need no second path."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import IO, Any
+
+import pyarrow as pa
+from pyarrow.fs import FileInfo, FileSelector, FileSystemHandler, FileType, PyFileSystem
+
+from indextables.errors import ObjectNotFoundError, StorageError
+from indextables.storage.base import LogStore, ObjectMeta
+from indextables.storage.readahead import ReadAhead
+
+OpenOutput = Callable[[str], IO[bytes]]
+
+
+def filesystem_over(store: LogStore, open_output: OpenOutput | None = None) -> Any:
+    """A file system whose paths are the store's keys.
+
+    Without `open_output` a written file is kept in memory and stored with one `put` when it is closed.
+    """
+    return PyFileSystem(StoreHandler(store, open_output or (lambda key: _PutOnClose(store, key))))
+
+
+class _PutOnClose(io.BytesIO):
+    """Collects bytes; the object appears whole when the file is closed."""
+
+    def __init__(self, store: LogStore, key: str) -> None:
+        super().__init__()
+        self._store, self._key = store, key
+
+    def close(self) -> None:
+        """Stores the object, once."""
+        if not self.closed:
+            data = self.getvalue()
+            super().close()
+            self._store.put(self._key, data)
+
+
+class StoreHandler(FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types
+    """Directories are not stored: one exists as long as a key passes through it."""
+
+    def __init__(self, store: LogStore, open_output: OpenOutput) -> None:
+        self._store = store
+        self._open_output = open_output
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StoreHandler) and self._store is other._store
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return id(self._store)
+
+    def get_type_name(self) -> str:
+        """What Arrow prints."""
+        return f"indextables+{type(self._store).__name__}"
+
+    def normalize_path(self, path: str) -> str:
+        """Without slashes at the ends."""
+        return path.strip("/")
+
+    def get_file_info(self, paths: list[str]) -> list[Any]:
+        """One entry per path, `NotFound` where nothing is."""
+        return [self._info(path.strip("/")) for path in paths]
+
+    def get_file_info_selector(self, selector: FileSelector) -> list[Any]:
+        """The files below a directory, and the directories their keys pass through."""
+        base = selector.base_dir.strip("/")
+        found = _entries(self._store, f"{base}/" if base else "", recursive=selector.recursive)
+        if not found and base and not selector.allow_not_found:
+            raise ObjectNotFoundError(f"there is no directory {base!r}", key=base)
+        return found
+
+    def create_dir(self, path: str, recursive: bool) -> None:
+        """Nothing to do."""
+
+    def delete_dir(self, path: str) -> None:
+        """Deletes every object below the directory."""
+        self.delete_dir_contents(path)
+
+    def delete_dir_contents(self, path: str, missing_dir_ok: bool = True) -> None:  # noqa: ARG002
+        """Deletes every object below the directory; an empty one does not exist, so it is never missing."""
+        base = path.strip("/")
+        if not base:
+            raise StorageError("refusing to delete everything in the store")
+        for meta in list(self._store.list(f"{base}/")):
+            self._store.delete(meta.key)
+
+    def delete_root_dir_contents(self) -> None:
+        """Refused: nothing here should ever want that."""
+        raise StorageError("refusing to delete everything in the store")
+
+    def delete_file(self, path: str) -> None:
+        """Deletes one object."""
+        self._store.head(path)
+        self._store.delete(path)
+
+    def move(self, src: str, dest: str) -> None:
+        """Copies, then deletes: not atomic, as on every object store."""
+        self.copy_file(src, dest)
+        self._store.delete(src)
+
+    def copy_file(self, src: str, dest: str) -> None:
+        """Copies through memory."""
+        self._store.put(dest, self._store.get(src))
+
+    def open_input_stream(self, path: str) -> Any:
+        """The object from its beginning."""
+        return self.open_input_file(path)
+
+    def open_input_file(self, path: str) -> Any:
+        """The object for random access, with few requests."""
+        size = self._store.head(path).size
+        fetch = lambda start, length: self._store.get_range(path, start, length)  # noqa: E731
+        return pa.PythonFile(ReadAhead(fetch, size), mode="r")
+
+    def open_output_stream(self, path: str, metadata: Any) -> Any:  # noqa: ARG002
+        """A new object, visible when the stream is closed."""
+        return pa.PythonFile(self._open_output(path), mode="w")
+
+    def open_append_stream(self, path: str, metadata: Any) -> Any:  # noqa: ARG002
+        """Refused: objects are immutable."""
+        raise StorageError(f"cannot append to {path!r}: objects are written once", key=path)
+
+    def _info(self, path: str) -> Any:
+        if not path:
+            return FileInfo("", FileType.Directory)
+        try:
+            return _file_info(self._store.head(path))
+        except ObjectNotFoundError:
+            below = next(iter(self._store.list(f"{path}/")), None)
+            return FileInfo(path, FileType.Directory if below else FileType.NotFound)
+
+
+def _entries(store: LogStore, base: str, *, recursive: bool) -> list[Any]:
+    found, seen = [], set()
+    for meta in store.list(base):
+        parts = meta.key[len(base) :].split("/")
+        for depth in range(1, len(parts) if recursive else min(2, len(parts))):
+            directory = base + "/".join(parts[:depth])
+            if directory not in seen:
+                seen.add(directory)
+                found.append(FileInfo(directory, FileType.Directory))
+        if recursive or len(parts) == 1:
+            found.append(_file_info(meta))
+    return found
+
+
+def _file_info(meta: ObjectMeta) -> Any:
+    return FileInfo(meta.key, FileType.File, size=meta.size, mtime_ns=meta.modified_ms * 1_000_000)

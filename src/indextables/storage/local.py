@@ -1,0 +1,228 @@
+"""The local file system as a store that keeps its promises through races, crashes and power cuts."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+
+from indextables.errors import ObjectExistsError, ObjectNotFoundError, StorageError
+from indextables.storage import durable
+from indextables.storage.base import ObjectMeta
+from indextables.storage.keys import check_key, check_new_key, check_range, is_temporary, why_not_a_key
+
+# Without O_NONBLOCK, opening a named pipe that somebody left in the table would hang for ever.
+_READ: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+class LocalStore:
+    """Objects are the regular files under one directory; the directory need not exist yet."""
+
+    def __init__(self, root: str | Path) -> None:
+        # Absolute now: a later chdir must not move the table. Symbolic links stay as the user wrote them.
+        self._root = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow links
+        self._known: set[Path] = set()
+
+    def __repr__(self) -> str:
+        return f"LocalStore({self.uri!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LocalStore, (str(self._root),)
+
+    @property
+    def uri(self) -> str:
+        """The absolute path of the root."""
+        return str(self._root)
+
+    def get(self, key: str) -> bytes:
+        """The whole file."""
+        with _reading(key), self._open(key) as file:
+            return bytes(file.read())
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Part of the file."""
+        check_range(start, length)
+        with _reading(key), self._open(key) as file:
+            file.seek(start)
+            return bytes(file.read(length))
+
+    def head(self, key: str) -> ObjectMeta:
+        """Size and time of the file."""
+        with _reading(key):
+            status = self._path(key).stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise _not_found(key)
+        return _meta(key, status)
+
+    def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
+        """The files whose keys start with `prefix`, in byte order of their keys.
+
+        Shows what a key can name: no temporary files, no names that are not UTF-8, no pipes, no links
+        to nowhere. Links to directories are followed, unless they lead back to where they are.
+        """
+        for meta in self._walk(prefix, start_after or ""):
+            if not is_temporary(meta.key):
+                yield meta
+
+    def stale_temporaries(self, *, modified_before_ms: int) -> Iterator[ObjectMeta]:
+        """Temporary files of writers that died; younger ones may belong to a living writer."""
+        for meta in self._walk("", ""):
+            if is_temporary(meta.key) and meta.modified_ms < modified_before_ms:
+                yield meta
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write or replace the file; durable on return."""
+        path = self._path(check_new_key(key))
+        with _writing(key), self._temporary(path, data) as temporary:
+            temporary.replace(path)
+            durable.fsync_directory(path.parent)
+
+    def put_if_absent(self, key: str, data: bytes) -> None:
+        """Exclusive, all-or-nothing visible, durable on return."""
+        path = self._path(check_new_key(key))
+        with _writing(key):
+            if os.path.lexists(path):  # only saves the work: the link below is what decides
+                raise _exists(key)
+            with self._temporary(path, data) as temporary:
+                try:
+                    durable.publish_exclusively(temporary, path)
+                except FileExistsError as error:
+                    raise _exists(key) from error
+                durable.fsync_directory(path.parent)
+
+    def delete(self, key: str) -> None:
+        """Removes the file; a link is removed, never what it points to."""
+        path = self._path(key)
+        with suppress(ObjectNotFoundError), _reading(key):
+            self._refuse_outside(path, key)
+            path.unlink()
+
+    def sync_files(self, keys: Iterable[str]) -> None:
+        """Fsync of the files, their directories, and every directory up to the root."""
+        directories = {self._root}
+        for key in keys:
+            path = self._path(key)
+            with _reading(key):
+                durable.fsync_file(path)
+            directories.update(parent for parent in path.parents if parent.is_relative_to(self._root))
+        with _writing(self.uri):
+            for directory in sorted(directories, reverse=True):
+                durable.fsync_directory(directory)
+            self._make(self._root)
+
+    def filesystem(self) -> Any:
+        """Arrow's own local file system below the root: native reads, no Python in between."""
+        return SubTreeFileSystem(str(self._root), LocalFileSystem())
+
+    def _path(self, key: str) -> Path:
+        return self._root.joinpath(*check_key(key).split("/"))
+
+    def _open(self, key: str) -> Any:
+        descriptor = os.open(self._path(key), _READ)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise FileNotFoundError
+        return open(descriptor, "rb")  # noqa: PTH123 - a descriptor, not a path
+
+    @contextmanager
+    def _temporary(self, path: Path, data: bytes) -> Iterator[Path]:
+        self._make(path.parent)
+        try:
+            temporary = durable.write_temporary(path.parent, data)
+        except FileNotFoundError:
+            # somebody removed the empty directory since we last saw it
+            self._known.discard(path.parent)
+            self._make(path.parent)
+            temporary = durable.write_temporary(path.parent, data)
+        try:
+            yield temporary
+        finally:
+            with suppress(OSError):
+                temporary.unlink()
+
+    def _make(self, directory: Path) -> None:
+        if directory not in self._known:
+            durable.make_directories(directory, self._root)
+            self._known.add(directory)
+
+    def _refuse_outside(self, path: Path, key: str) -> None:
+        """A linked directory may lead anywhere; deleting there is not ours to do."""
+        parent, root = path.parent.resolve(), self._root.resolve()
+        if not parent.is_relative_to(root):
+            raise StorageError(
+                f"{key!r} lies outside the table, behind a symbolic link to {str(parent)!r}",
+                hint="delete it there yourself if it is not needed",
+                key=key,
+            )
+
+    def _walk(self, prefix: str, after: str) -> Iterator[ObjectMeta]:
+        parent, slash, _ = prefix.rpartition("/")
+        start = self._path(parent) if slash else self._root
+        with _reading(prefix):
+            yield from _descend(start, parent + slash, prefix, after, frozenset())
+
+
+def _descend(
+    path: Path, base: str, prefix: str, after: str, above: frozenset[tuple[int, int]]
+) -> Iterator[ObjectMeta]:
+    """Keys below `base`. A directory sorts as 'name/': 'a-b' and 'a.c' come before 'a/x', 'a0' after."""
+    try:
+        status = path.stat()
+        entries = {entry.name + "/" * entry.is_dir(): entry for entry in os.scandir(path)}
+    except (FileNotFoundError, NotADirectoryError):
+        return  # gone since its parent was read, or never there
+    identity = (status.st_dev, status.st_ino)
+    if identity in above:
+        return
+    for name in sorted(entries):
+        key = base + name
+        if not key.startswith(prefix) or why_not_a_key(name.removesuffix("/")):
+            continue
+        if name.endswith("/"):
+            if after <= key or after.startswith(key):
+                yield from _descend(path / name, key, prefix, after, above | {identity})
+        elif key > after:
+            with suppress(FileNotFoundError):
+                file_status = entries[name].stat()
+                if stat.S_ISREG(file_status.st_mode):
+                    yield _meta(key, file_status)
+
+
+def _meta(key: str, status: os.stat_result) -> ObjectMeta:
+    return ObjectMeta(key, status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def _not_found(key: str) -> ObjectNotFoundError:
+    return ObjectNotFoundError(f"there is no object {key!r}", key=key)
+
+
+def _exists(key: str) -> ObjectExistsError:
+    return ObjectExistsError(f"there is already an object {key!r}", key=key)
+
+
+@contextmanager
+def _reading(key: str) -> Iterator[None]:
+    """A path that leads nowhere, through a file or to a directory is 'not found'; the rest is a failure."""
+    try:
+        with _writing(key):
+            yield
+    except StorageError as error:
+        if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError | IsADirectoryError):
+            raise _not_found(key) from error.__cause__
+        raise
+
+
+@contextmanager
+def _writing(key: str) -> Iterator[None]:
+    """Every error of the system is a failure: a missing directory does not mean a missing object."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(f"{key!r}: {error.strerror or error}", key=key, errno=error.errno) from error
