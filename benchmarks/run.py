@@ -1,0 +1,50 @@
+"""Run every benchmark program in this folder, one after the other.
+
+    make bench                       all of them
+    make bench ARGS="prune open"     some of them
+    python benchmarks/prune.py       one, with its own options (--help)
+
+Each program prints its table and writes its last result to benchmarks/results/<name>.json. Nothing here
+needs Maven: peers are the ones PyPI has (deltalake, pyiceberg, plain Parquet). A peer that is not
+installed is named and left out.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+NOT_BENCHMARKS = {"run", "common"}
+
+
+def programs() -> dict[str, Path]:
+    found = {path.stem: path for path in sorted(HERE.glob("*.py"))}
+    return {name: path for name, path in found.items() if name not in NOT_BENCHMARKS}
+
+
+def main(wanted: list[str]) -> int:
+    known = programs()
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        print(
+            f"no benchmark named {', '.join(unknown)}; there are: {', '.join(known)}", file=sys.stderr
+        )
+        return 2
+    failed = []
+    for name in wanted or list(known):
+        print(f"\n=== {name} ===", flush=True)
+        started = time.perf_counter()
+        code = subprocess.run([sys.executable, str(known[name])], check=False).returncode
+        print(f"({name}: {time.perf_counter() - started:.0f} s)", flush=True)
+        if code:
+            failed.append(name)
+    if failed:
+        print(f"\nfailed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
