@@ -7,7 +7,7 @@ every split and is therefore always safe.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NoReturn, TypeAlias
 from typing import Literal as OneOf
@@ -36,13 +36,22 @@ class Node:
         )
 
     def __and__(self, other: Predicate) -> And:
-        return And((self, other))  # type: ignore[arg-type]
+        if not isinstance(other, Node):
+            return NotImplemented
+        return And((*_parts(self, And), *_parts(other, And)))
 
     def __or__(self, other: Predicate) -> Or:
-        return Or((self, other))  # type: ignore[arg-type]
+        if not isinstance(other, Node):
+            return NotImplemented
+        return Or((*_parts(self, Or), *_parts(other, Or)))
 
     def __invert__(self) -> Not:
         return Not(self)  # type: ignore[arg-type]
+
+
+def _parts(node: Any, kind: type[Any]) -> tuple[Predicate, ...]:
+    """What a node adds to an AND or OR: chains stay flat, so that long ones never get deep."""
+    return node.children if isinstance(node, kind) else (node,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +114,14 @@ class IsIn(Node):
 class StartsWith(Node):
     """The text begins with `prefix`; `exact` is False where the real condition says more.
 
-    LIKE 'p%' is exact. LIKE 'p%q' is not: a row that starts with p may still be FALSE.
+    LIKE 'p%' is exact. LIKE 'p%q' is not: a row that starts with p may still be FALSE. `pattern` is
+    then the whole LIKE pattern with backslash as its escape character.
     """
 
     ref: Ref
     prefix: str | bytes
     exact: bool = True
+    pattern: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +160,26 @@ class Not(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class IsTrue(Node):
+    """`child IS TRUE`: TRUE where the child is TRUE, otherwise FALSE, never NULL."""
+
+    child: Predicate
+
+
+@dataclass(frozen=True, slots=True)
 class Opaque(Node):
-    """A condition that statistics cannot answer; `text` says which, `columns` which it reads."""
+    """A condition that statistics cannot answer; `text` says which, `columns` which it reads.
+
+    `why` is the reason in words. `condition` is there where rows can still be compared one by one
+    (an int column against a double column, say); the pruner never looks at it.
+    """
 
     text: str
     columns: tuple[FieldPath, ...] = ()
+    why: str = field(default="", compare=False)
+    condition: Predicate | None = field(default=None, compare=False)
 
 
 Predicate: TypeAlias = (
-    Compare | IsNull | IsNan | IsIn | StartsWith | BoolRef | Constant | And | Or | Not | Opaque
+    Compare | IsNull | IsNan | IsIn | StartsWith | BoolRef | Constant | And | Or | Not | IsTrue | Opaque
 )
