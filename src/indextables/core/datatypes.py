@@ -1,0 +1,164 @@
+"""The types a table's column can have, as a closed union of frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias, assert_never
+
+FieldPath: TypeAlias = tuple[str, ...]
+"""A column or a nested field: ("a",) is column a, ("a", "b") is field b of struct a."""
+
+PrimitiveName: TypeAlias = Literal[
+    "boolean",
+    "byte",
+    "short",
+    "integer",
+    "long",
+    "float",
+    "double",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+    "string",
+    "binary",
+    "variant",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitiveType:
+    """A type without parameters, by Spark's name for it in a JSON schema."""
+
+    name: PrimitiveName
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalType:
+    """An exact number of `precision` digits, `scale` of them after the point."""
+
+    precision: int
+    scale: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListType:
+    """A sequence of values of one type."""
+
+    element: DataType
+    contains_null: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MapType:
+    """Pairs of a key and a value."""
+
+    key: DataType
+    value: DataType
+    value_contains_null: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A named, possibly nullable part of a struct; `metadata` is kept as it was found."""
+
+    name: str
+    type: DataType
+    nullable: bool = True
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StructType:
+    """Named fields in order; a table's schema is one of these."""
+
+    fields: tuple[Field, ...]
+
+    def __iter__(self) -> Iterator[Field]:
+        return iter(self.fields)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The fields' names in order."""
+        return tuple(f.name for f in self.fields)
+
+
+DataType: TypeAlias = PrimitiveType | DecimalType | ListType | MapType | StructType
+Schema: TypeAlias = StructType
+
+INTEGERS: Final = {"byte": 8, "short": 16, "integer": 32, "long": 64}
+"""Bits of each integer type, narrowest first."""
+
+# Where Spark keeps what its JSON type name does not say.
+CHAR_VARCHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
+COLLATIONS: Final = "__COLLATIONS"
+
+_SQL_NAMES: Final = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+
+
+def is_float(dtype: DataType) -> bool:
+    """Whether values of this type can be NaN."""
+    return dtype in {PrimitiveType("float"), PrimitiveType("double")}
+
+
+def is_orderable(dtype: DataType, metadata: Mapping[str, Any] | None = None) -> bool:
+    """Whether a min and a max say something: the engines order its values as we do.
+
+    A collated string is ordered by its collation and a CHAR is padded when it is read, so bounds
+    over the stored text would lie about both.
+    """
+    match dtype:
+        case DecimalType():
+            return True
+        case PrimitiveType(name):
+            meta = metadata or {}
+            is_char = str(meta.get(CHAR_VARCHAR, "")).lower().startswith("char")
+            return name != "variant" and not is_char and not meta.get(COLLATIONS)
+        case ListType() | MapType() | StructType():
+            return False
+        case _:
+            assert_never(dtype)
+
+
+def can_widen(old: DataType, new: DataType) -> bool:
+    """Whether every file written as `old` reads as `new` without changing a value."""
+    if old == new:
+        return True
+    match old, new:
+        case PrimitiveType(a), PrimitiveType(b) if a in INTEGERS and b in INTEGERS:
+            return INTEGERS[a] < INTEGERS[b]
+        case PrimitiveType(a), PrimitiveType("double"):
+            # A long does not fit a double, and Spark cannot read one as the other.
+            return a in {"byte", "short", "integer", "float"}
+        case PrimitiveType(a), DecimalType(precision, scale) if a in INTEGERS:
+            return precision - scale >= 20
+        case DecimalType(p, s), DecimalType(precision, scale):
+            return scale >= s and precision - scale >= p - s
+        case PrimitiveType("date"), PrimitiveType("timestamp_ntz"):
+            return True
+        case StructType(), StructType():
+            pairs = zip(old, new, strict=False)
+            return old.names == new.names and all(can_widen(a.type, b.type) for a, b in pairs)
+        case _:
+            return False
+
+
+def type_name(dtype: DataType) -> str:
+    """The type as SQL writes it.
+
+    >>> type_name(ListType(PrimitiveType("long")))
+    'array<bigint>'
+    """
+    match dtype:
+        case PrimitiveType(name):
+            return _SQL_NAMES.get(name, name)
+        case DecimalType(precision, scale):
+            return f"decimal({precision},{scale})"
+        case ListType(element):
+            return f"array<{type_name(element)}>"
+        case MapType(key, value):
+            return f"map<{type_name(key)},{type_name(value)}>"
+        case StructType(fields):
+            return f"struct<{','.join(f'{f.name}:{type_name(f.type)}' for f in fields)}>"
+        case _:
+            assert_never(dtype)
