@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystemHandler, FileType, PyFileSystem
@@ -13,7 +13,7 @@ from indextables.errors import ObjectNotFoundError, StorageError
 from indextables.storage.base import LogStore, ObjectMeta
 from indextables.storage.readahead import ReadAhead
 
-OpenOutput = Callable[[str], IO[bytes]]
+OpenOutput = Callable[[str], io.IOBase]
 
 
 def filesystem_over(store: LogStore, open_output: OpenOutput | None = None) -> Any:
@@ -37,6 +37,9 @@ class _PutOnClose(io.BytesIO):
             data = self.getvalue()
             super().close()
             self._store.put(self._key, data)
+
+    def __del__(self) -> None:
+        """An abandoned file is dropped: the base class would close it, and half a file would appear."""
 
 
 class StoreHandler(FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types

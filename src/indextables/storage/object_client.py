@@ -1,0 +1,110 @@
+"""From a URI and options to obstore's client: which option goes where, and which endpoints to mistrust."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+import obstore.store as clients
+from obstore.exceptions import BaseError, UnknownConfigurationKeyError
+
+from indextables.errors import ConfigError, StorageError
+from indextables.storage.location import Location
+
+# Options of the HTTP client; obstore takes everything else as options of the store.
+_CLIENT_OPTIONS: Final = frozenset(
+    {
+        "allow_http",
+        "allow_invalid_certificates",
+        "connect_timeout",
+        "default_headers",
+        "http1_only",
+        "http2_only",
+        "pool_idle_timeout",
+        "pool_max_idle_per_host",
+        "proxy_url",
+        "proxy_ca_certificate",
+        "proxy_excludes",
+        "read_timeout",
+        "timeout",
+        "user_agent",
+    }
+)
+_ENDPOINT_OPTIONS: Final = (
+    "endpoint",
+    "endpoint_url",
+    "aws_endpoint",
+    "aws_endpoint_url",
+    "aws_endpoint_url_s3",
+    "azure_endpoint",
+    "azure_storage_endpoint",
+)
+_PASSED_ON: Final = frozenset({"client_options", "retry_config", "credential_provider"})
+
+
+def custom_endpoint(location: Location, options: Mapping[str, Any]) -> str | None:
+    """The server that the user put in the place of the cloud's own, from options or environment."""
+    given = {name.lower(): value for name, value in options.items()}
+    for name in _ENDPOINT_OPTIONS:
+        if value := given.get(name):
+            return str(value)
+    for name in _ENDPOINT_OPTIONS:
+        if (
+            location.family == "s3"
+            and name.startswith("aws_")
+            and (value := os.environ.get(name.upper()))
+        ):
+            return str(value)
+    return None
+
+
+def make_client(location: Location, options: Mapping[str, Any]) -> Any:
+    """Obstore's client for this place; no request is made. ConfigError for an option it does not have."""
+    config, client_options, passed_on = _sorted_options(options)
+    endpoint = custom_endpoint(location, options)
+    if endpoint is not None and endpoint.startswith("http://"):
+        # whoever writes http:// has already decided
+        client_options.setdefault("allow_http", True)
+    prefix = location.path or None
+    make: Any  # three constructors that differ only in the options they know
+    try:
+        match location.family:
+            case "s3":
+                make, container = clients.S3Store, location.authority
+            case "gs":
+                make, container = clients.GCSStore, location.authority
+            case _:
+                container, _, account = location.authority.partition("@")
+                make = clients.AzureStore
+                if account:
+                    config["account_name"] = account
+        return make(container, prefix=prefix, config=config, client_options=client_options, **passed_on)
+    except UnknownConfigurationKeyError as error:
+        raise ConfigError(
+            f"{location.family}:// has no such option: {_first_line(error)}",
+            hint="options are obstore's: endpoint, region, access_key_id, secret_access_key, allow_http, …",
+        ) from error
+    except (BaseError, OSError, ValueError, TypeError) as error:
+        raise StorageError(
+            f"cannot set up {location.family}://{location.authority}: {_first_line(error)}",
+            hint="give credentials and endpoint as options, or in the environment",
+        ) from error
+
+
+def _sorted_options(
+    options: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    config: dict[str, Any] = {}
+    passed_on = {name: value for name, value in options.items() if name in _PASSED_ON}
+    client: dict[str, Any] = dict(passed_on.pop("client_options", None) or {})
+    for name, value in options.items():
+        if name.lower() in _CLIENT_OPTIONS:
+            client[name.lower()] = value
+        elif name not in _PASSED_ON:
+            config[name] = value
+    return config, client, passed_on
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]
