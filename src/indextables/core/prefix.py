@@ -1,0 +1,118 @@
+"""How a shortened bound is read: as what every text starting with a prefix lies between.
+
+A stored text that ends in ` [TRUNCATED]` is a prefix. Where the log does not list it as inexact,
+either an older writer cut it or the text really ends like that; nobody can tell, so it is read in a
+way that is true of both. Older writers counted UTF-16 units and may have cut a character in half,
+so the last one of such a prefix is not trusted, nor are dots that mean "and so on".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+SUFFIX: Final = " [TRUNCATED]"
+_DOTS: Final = ".…"
+_Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+@overload
+def next_prefix(prefix: str) -> str | None: ...
+@overload
+def next_prefix(prefix: bytes) -> bytes | None: ...
+def next_prefix(prefix: str | bytes) -> str | bytes | None:
+    r"""The least value above everything that starts with `prefix`; None if nothing is.
+
+    >>> next_prefix("ab"), next_prefix("a\U0010ffff"), next_prefix(b"a\xff"), next_prefix("")
+    ('ac', 'b', b'b', None)
+    """
+    if isinstance(prefix, bytes):
+        head = prefix.rstrip(b"\xff")
+        return head[:-1] + bytes([head[-1] + 1]) if head else None
+    text = prefix.rstrip("\U0010ffff")
+    if not text:
+        return None
+    point = ord(text[-1]) + 1
+    # chr(0xD800) exists in Python but not in UTF-8: jump over the surrogates.
+    return text[:-1] + chr(0xE000 if point == 0xD800 else point)
+
+
+def is_marked(text: str) -> bool:
+    """Whether a stored text is a prefix by its look."""
+    return text.endswith(SUFFIX)
+
+
+def stem(text: str, *, inexact: bool) -> str:
+    """The longest text known to begin the real value of a stored bound."""
+    if not is_marked(text):
+        return text
+    cut = text[: -len(SUFFIX)]
+    return cut if inexact else cut.rstrip(_DOTS)[:-1]
+
+
+def lower_bound_of(text: str, *, inexact: bool) -> str:
+    """A text no value of the split is below, given the stored minimum."""
+    return stem(text, inexact=inexact)
+
+
+def upper_bound_of(text: str, *, inexact: bool) -> str | None:
+    """A text no value of the split is above, given the stored maximum; None: unbounded."""
+    return next_prefix(stem(text, inexact=inexact)) if is_marked(text) else text
+
+
+def marked(values: pa.Array) -> _Mask:
+    """Which stored texts are prefixes by their look; such a bound is never exact."""
+    found = pc.ends_with(values, SUFFIX).fill_null(False)
+    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def lower_bounds(values: pa.Array, inexact: _Mask | None) -> pa.Array:
+    """`lower_bound_of` for a whole column of stored minimums; null stays unknown."""
+    rows = marked(values)
+    if not rows.any():
+        return values
+    return _replaced(values, rows, _stems(values.filter(pa.array(rows)), _at(inexact, rows)))
+
+
+def upper_bounds(values: pa.Array, inexact: _Mask | None) -> pa.Array:
+    """`upper_bound_of` for a whole column of stored maximums; null is unknown or unbounded."""
+    rows = marked(values)
+    if not rows.any():
+        return values
+    stems = _stems(values.filter(pa.array(rows)), _at(inexact, rows))
+    return _replaced(values, rows, _next_prefixes(stems))
+
+
+def _at(inexact: _Mask | None, rows: _Mask) -> _Mask:
+    return np.zeros(int(rows.sum()), dtype=bool) if inexact is None else inexact[rows]
+
+
+def _stems(texts: pa.Array, inexact: _Mask) -> pa.Array:
+    listed = pc.utf8_slice_codeunits(texts, 0, -len(SUFFIX))
+    if inexact.all():
+        return listed
+    unlisted = pc.utf8_slice_codeunits(pc.utf8_rtrim(listed, characters=_DOTS), 0, -1)
+    return pc.if_else(pa.array(inexact), listed, unlisted)
+
+
+def _next_prefixes(texts: pa.Array) -> pa.Array:
+    """`next_prefix` of each: last characters repeat, so each distinct one is incremented once."""
+    last = pc.utf8_slice_codeunits(texts, -1, 2**31 - 1).dictionary_encode()
+    bumped = pa.array([next_prefix(c) for c in last.dictionary.to_pylist()], texts.type)
+    ends = bumped.take(last.indices)
+    joined = pc.binary_join_element_wise(
+        pc.utf8_slice_codeunits(texts, 0, -1), ends, pa.scalar("", texts.type)
+    )
+    carried = np.asarray(ends.is_null().to_numpy(zero_copy_only=False), dtype=bool)
+    if not carried.any():
+        return joined
+    slow = [next_prefix(text) for text in texts.filter(pa.array(carried)).to_pylist()]
+    return _replaced(joined, carried, pa.array(slow, texts.type))
+
+
+def _replaced(values: pa.Array, rows: _Mask, replacements: pa.Array) -> Any:
+    return pc.replace_with_mask(values, pa.array(rows), replacements)
