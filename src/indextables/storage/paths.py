@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import quote
@@ -52,10 +53,7 @@ def file_keys(paths: pa.Array, table_uri: str) -> pa.Array:
     if paths.null_count:
         raise _unsafe("null", table_uri, "an action has no path")
     suspicious = pc.match_substring_regex(paths, _SUSPICIOUS)
-    if not pc.any(suspicious).as_py():
-        return paths
-    decoded = [file_key(path, table_uri) for path in paths.filter(suspicious).to_pylist()]
-    return pc.replace_with_mask(paths, suspicious, pa.array(decoded, paths.type))
+    return _rewritten(paths, suspicious, lambda path: file_key(path, table_uri))
 
 
 def action_path(key: str) -> str:
@@ -73,11 +71,16 @@ def action_paths(keys: pa.Array) -> pa.Array:
     odd = pc.or_(
         pc.match_substring_regex(keys, _NEEDS_ENCODING), pc.match_substring_regex(keys, _SUSPICIOUS)
     )
-    if not pc.any(odd).as_py():
-        return keys
-    return pc.replace_with_mask(
-        keys, odd, pa.array([action_path(key) for key in keys.filter(odd).to_pylist()], keys.type)
-    )
+    return _rewritten(keys, odd, action_path)
+
+
+def _rewritten(column: pa.Array, chosen: pa.Array, function: Callable[[str], str]) -> pa.Array:
+    """The column with `function` applied where `chosen`; the column itself if that is nowhere."""
+    if not pc.any(chosen).as_py():
+        return column
+    values = pa.array([function(text) for text in column.filter(chosen).to_pylist()], column.type)
+    mask = chosen.combine_chunks() if isinstance(chosen, pa.ChunkedArray) else chosen
+    return pc.replace_with_mask(column, mask, values)
 
 
 def _relative(path: str, table_uri: str) -> str:
