@@ -168,6 +168,12 @@ def test_sync_files_covers_files_and_every_directory_up_to_the_root(store, monke
         store.sync_files(["data/gone"])
 
 
+def test_syncing_nothing_makes_nothing(store):
+    """A commit without data files does not create the table's directory."""
+    store.sync_files([])
+    assert not Path(store.uri).exists()
+
+
 def test_without_hard_links_an_exclusive_rename_decides(store, monkeypatch):
     """FAT and some network file systems: the kernel's rename that refuses to replace."""
     monkeypatch.setattr(os, "link", _refusing_link)

@@ -104,7 +104,7 @@ class LocalStore:
 
     def sync_files(self, keys: Iterable[str]) -> None:
         """Fsync of the files, their directories, and every directory up to the root."""
-        directories = {self._root}
+        directories: set[Path] = set()
         for key in keys:
             path = self._path(key)
             with _reading(key):
@@ -113,7 +113,8 @@ class LocalStore:
         with _writing(self.uri):
             for directory in sorted(directories, reverse=True):
                 durable.fsync_directory(directory)
-            self._make(self._root)
+            if directories:
+                self._make(self._root)  # nothing to make: it syncs the root's own name
 
     def filesystem(self) -> Any:
         """Arrow's own local file system below the root: native reads, no Python in between."""

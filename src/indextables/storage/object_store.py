@@ -10,17 +10,10 @@ have won. So the caller reads the object back before it believes either.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any
 
 import obstore
-from obstore.exceptions import (
-    AlreadyExistsError,
-    BaseError,
-    InvalidPathError,
-    NotSupportedError,
-    PreconditionError,
-)
 
 from indextables.errors import ObjectExistsError, ObjectNotFoundError, ReadOnlyStoreError, StorageError
 from indextables.storage.base import ObjectMeta
@@ -35,10 +28,9 @@ from indextables.storage.keys import (
 )
 from indextables.storage.location import root_of
 from indextables.storage.object_client import custom_endpoint, make_client
+from indextables.storage.object_errors import reading, writing
 from indextables.storage.upload import Upload
 
-# A 404 about these is not about the object: a wrong bucket must not look like a missing file.
-_NO_CONTAINER: Final = ("NoSuchBucket", "ContainerNotFound", "bucket does not exist")
 _PROBED: dict[tuple[str, str, str], bool] = {}
 
 
@@ -71,7 +63,7 @@ class ObjectStore:
     def get(self, key: str) -> bytes:
         """The whole object."""
         check_key(key)
-        with _reading(key):
+        with reading(key):
             return bytes(obstore.get(self._client, key).bytes())
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
@@ -79,7 +71,7 @@ class ObjectStore:
         check_key(key)
         check_range(start, length)
         try:
-            with _reading(key):
+            with reading(key):
                 # zero bytes are no range of HTTP's: ask for one
                 return bytes(obstore.get_range(self._client, key, start=start, length=length or 1))[
                     :length
@@ -96,11 +88,11 @@ class ObjectStore:
         """Size and time of the object."""
         check_key(key)
         try:
-            with _reading(key):
+            with reading(key):
                 return _meta(obstore.head(self._client, key))
         except ObjectNotFoundError:
             # The answer to a HEAD has no body, so it cannot say *what* is missing; that of a GET can.
-            with _reading(key):
+            with reading(key):
                 return _meta(obstore.get(self._client, key).meta)
 
     def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
@@ -119,7 +111,7 @@ class ObjectStore:
         """Write or replace; the parts of a large object become visible together."""
         check_new_key(key)
         self._before_write()
-        with _writing(key):
+        with writing(key):
             obstore.put(self._client, key, data)
 
     def put_if_absent(self, key: str, data: bytes) -> None:
@@ -131,7 +123,7 @@ class ObjectStore:
     def delete(self, key: str) -> None:
         """Gone afterwards."""
         check_key(key)
-        with suppress(ObjectNotFoundError), _reading(key):
+        with suppress(ObjectNotFoundError), reading(key):
             obstore.delete(self._client, key)
 
     def sync_files(self, keys: Iterable[str]) -> None:
@@ -139,7 +131,7 @@ class ObjectStore:
 
     def stale_temporaries(self, *, modified_before_ms: int) -> Iterator[ObjectMeta]:
         """Probes (below) whose process died; unfinished uploads are for the bucket's lifecycle rules."""
-        with _reading(""):
+        with reading(""):
             found = [_meta(meta) for meta in obstore.list_with_delimiter(self._client)["objects"]]
         for meta in found:
             if is_temporary(meta.key) and meta.modified_ms < modified_before_ms:
@@ -152,11 +144,11 @@ class ObjectStore:
     def _open_output(self, key: str) -> Upload:
         check_new_key(key)
         self._before_write()
-        with _writing(key):
-            return Upload(obstore.open_writer(self._client, key), lambda: _writing(key))
+        with writing(key):
+            return Upload(obstore.open_writer(self._client, key), lambda: writing(key))
 
     def _create(self, key: str, data: bytes) -> None:
-        with _writing(key):
+        with writing(key):
             # never in parts: only a single request carries the condition
             obstore.put(self._client, key, data, mode="create", use_multipart=False)
 
@@ -179,7 +171,7 @@ class ObjectStore:
             check_key(directory)
         offset = after if after and why_not_a_key(after) is None else None
         try:
-            with _reading(prefix):
+            with reading(prefix):
                 for page in obstore.list(self._client, directory or None, offset=offset):
                     yield from (meta for meta in map(_meta, page) if meta.key > after)
         except ObjectNotFoundError as error:
@@ -216,47 +208,3 @@ class ObjectStore:
 
 def _meta(found: Any) -> ObjectMeta:
     return ObjectMeta(found["path"], found["size"], int(found["last_modified"].timestamp() * 1000))
-
-
-@contextmanager
-def _reading(key: str) -> Iterator[None]:
-    """Obstore's errors as ours: 'not found' only if the object is what was not found."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        if any(name in str(error) for name in _NO_CONTAINER):
-            raise _failure(key, error) from error
-        raise ObjectNotFoundError(f"there is no object {key!r}", key=key) from error
-    except (BaseError, OSError, ValueError) as error:
-        raise _failure(key, error) from error
-
-
-@contextmanager
-def _writing(key: str) -> Iterator[None]:
-    """The same for writes, where nothing means 'not found' and a broken condition means 'exists'."""
-    try:
-        yield
-    except (AlreadyExistsError, PreconditionError, FileExistsError) as error:
-        raise ObjectExistsError(f"there is already an object {key!r}", key=key) from error
-    except (NotSupportedError, NotImplementedError) as error:
-        raise ReadOnlyStoreError(
-            f"this store cannot write {key!r} exclusively: {_first_line(error)}",
-            hint="do not switch conditional writes off (conditional_put)",
-            key=key,
-        ) from error
-    except (BaseError, OSError, ValueError) as error:
-        raise _failure(key, error) from error
-
-
-def _failure(key: str, error: BaseException) -> StorageError:
-    hint = (
-        "rename or delete that object: no key can name it"
-        if isinstance(error, InvalidPathError)
-        else None
-    )
-    return StorageError(f"{key!r}: {_first_line(error)}", hint=hint, key=key)
-
-
-def _first_line(error: BaseException) -> str:
-    # what follows is obstore's debug text: pages of nested structures
-    return str(error).partition("\n\nDebug source")[0].partition("\n")[0]

@@ -22,9 +22,11 @@ class Upload(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         """All bytes, or an error."""
+        # A copy: Arrow's buffer is of signed bytes, which obstore refuses, and may be reused by its owner.
+        copied = bytes(data)
         with self._translated():
-            self._writer.write(data)
-        return len(data)
+            self._writer.write(copied)
+        return len(copied)
 
     def close(self) -> None:
         """The object is there when this returns, and only then."""
