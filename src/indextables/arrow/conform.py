@@ -1,0 +1,278 @@
+"""Data from outside, made to fit the table's schema, or one error that names every difference.
+
+Names match without regard to case and the table's spelling wins; values may only be widened, never cut.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.core.types import (
+    DataType,
+    DecimalType,
+    Field,
+    ListType,
+    MapType,
+    PrimitiveType,
+    StructType,
+    can_widen,
+    schema_from_arrow,
+    schema_to_arrow,
+    type_name,
+    type_to_arrow,
+)
+from indextables.errors import SchemaMismatchError, UnsupportedTypeError
+
+
+def as_reader(data: Any) -> pa.RecordBatchReader:
+    """A stream of record batches over Arrow, pandas or Polars data; nothing is copied or read yet.
+
+    In pandas a missing number is NaN, so NaN of a pandas column becomes NULL; NaN of an Arrow or
+    Polars column stays NaN.
+    """
+    if isinstance(data, pa.RecordBatchReader):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if (pandas := sys.modules.get("pandas")) and isinstance(data, pandas.DataFrame):
+        # a frame's own Arrow stream would add its index as columns
+        data = pa.Table.from_pandas(data, preserve_index=False)
+    if isinstance(data, pa.Table):
+        return data.to_reader()
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data)
+    raise UnsupportedTypeError(
+        f"cannot read rows from a {type(data).__module__}.{type(data).__qualname__}",
+        hint="pass a pyarrow Table, RecordBatch or RecordBatchReader, a pandas or a Polars DataFrame "
+        "(a LazyFrame after .collect())",
+    )
+
+
+def source_schema(schema: pa.Schema) -> StructType:
+    """The table schema this data would have, nanosecond timestamps counted as microseconds."""
+    return schema_from_arrow(pa.schema([_in_micros(field) for field in schema]))
+
+
+def check_fits(source: pa.Schema, target: StructType, *, merge: bool = False) -> None:
+    """Raises SchemaMismatchError with every difference; with `merge` a column may be left out."""
+    problems = list(_differences(source, target, merge=merge))
+    if problems:
+        raise SchemaMismatchError(
+            "the data does not fit the table:\n" + "\n".join(f"  - {problem}" for problem in problems),
+            hint="cast, add or drop these columns; merge_schema=True adds new columns to the table and "
+            "fills the ones the data leaves out with NULL",
+            differences=tuple(problems),
+        )
+
+
+def conform(batches: Iterable[pa.RecordBatch], target: StructType) -> Iterator[pa.RecordBatch]:
+    """The same rows with the table's columns, order, spelling and types; run `check_fits` first."""
+    wanted = schema_to_arrow(target)
+    for batch in batches:
+        by_name = {name.lower(): i for i, name in enumerate(batch.schema.names)}
+        columns = []
+        for field in target:
+            found = by_name.get(field.name.lower())
+            column = pa.nulls(batch.num_rows) if found is None else batch.column(found)
+            columns.append(_column(column, field))
+        yield pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def align(array: pa.Array, target: DataType) -> pa.Array:
+    """The same values as the table's type: widened, decoded, nested fields by name, absent ones NULL."""
+    wanted = type_to_arrow(target)
+    if array.type == wanted:
+        return array
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), wanted)
+    if pa.types.is_dictionary(array.type):
+        return align(array.dictionary_decode(), target)
+    if pa.types.is_run_end_encoded(array.type):
+        return align(pc.run_end_decode(array), target)
+    if isinstance(array, pa.ExtensionArray):
+        return align(array.storage, target)
+    match target:
+        case StructType():
+            return _align_struct(array, target)
+        case ListType():
+            return _align_list(array, target)
+        case MapType():
+            return _align_map(array, target)
+        case PrimitiveType() | DecimalType():
+            return array.cast(wanted)
+
+
+def _column(column: pa.Array, field: Field) -> pa.Array:
+    try:
+        aligned = align(column, field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SchemaMismatchError(
+            f"column {field.name!r} has a value that does not fit {type_name(field.type)}: {error}",
+            hint="round or cast the column before writing",
+            column=field.name,
+        ) from error
+    for path in _forbidden_nulls(aligned, field, field.name):
+        raise SchemaMismatchError(
+            f"column {path!r} contains NULL, and the table says it never does",
+            hint="fill or filter these rows before writing",
+            column=path,
+        )
+    return aligned
+
+
+def _forbidden_nulls(array: pa.Array, field: Field, path: str) -> Iterator[str]:
+    """Paths of NOT NULL fields that hold NULL; what lies under a NULL parent does not count."""
+    if not field.nullable and array.null_count:
+        yield path
+    match field.type:
+        case StructType(fields=fields) if any(map(_is_strict, fields)):
+            present = array.drop_null()
+            for i, child in enumerate(fields):
+                yield from _forbidden_nulls(present.field(i), child, f"{path}.{child.name}")
+        case ListType(element=element, contains_null=nullable):
+            child = Field("element", element, nullable)
+            if _is_strict(child):
+                yield from _forbidden_nulls(array.flatten(), child, f"{path}.element")
+        case MapType(value=value, value_contains_null=nullable):
+            child = Field("value", value, nullable)
+            if _is_strict(child):
+                yield from _forbidden_nulls(_items(array), child, f"{path}.value")
+
+
+def _items(array: pa.Array) -> pa.Array:
+    # .items ignores that the map may be a slice
+    present = array.drop_null()
+    first, last = present.offsets[0].as_py(), present.offsets[-1].as_py()
+    return present.items.slice(first, last - first)
+
+
+def _is_strict(field: Field) -> bool:
+    match field.type:
+        case StructType(fields=fields):
+            return not field.nullable or any(map(_is_strict, fields))
+        case ListType(element=element, contains_null=nullable):
+            return not field.nullable or _is_strict(Field("", element, nullable))
+        case MapType(value=value, value_contains_null=nullable):
+            return not field.nullable or _is_strict(Field("", value, nullable))
+        case _:
+            return not field.nullable
+
+
+def _differences(source: pa.Schema, target: StructType, *, merge: bool) -> Iterator[str]:
+    names: dict[str, list[str]] = {}
+    for name in source.names:
+        names.setdefault(name.lower(), []).append(name)
+    known = {field.name.lower() for field in target}
+    for folded, spellings in names.items():
+        if len(spellings) > 1:
+            yield f"columns {', '.join(map(repr, spellings))} have the same name"
+        elif folded not in known:
+            yield f"column {spellings[0]!r} is not in the table{_meant(spellings[0], target)}"
+    for field in target:
+        found = names.get(field.name.lower())
+        if found is None:
+            if not (merge and field.nullable):
+                yield f"column {field.name!r} ({type_name(field.type)}) is missing"
+        elif len(found) == 1:
+            yield from _type_differences(source.field(found[0]), field)
+
+
+def _type_differences(source: pa.Field, target: Field) -> Iterator[str]:
+    if pa.types.is_null(source.type):
+        return
+    try:
+        found = schema_from_arrow(pa.schema([_in_micros(source)])).fields[0]
+    except UnsupportedTypeError as error:
+        yield f"column {target.name!r}: {error.message}"
+        return
+    yield from _misfits(found.type, target.type, target.name)
+
+
+def _misfits(source: DataType, target: DataType, path: str) -> Iterator[str]:
+    match source, target:
+        case StructType(), StructType():
+            theirs = {field.name.lower(): field for field in source}
+            for field in target:
+                child = theirs.pop(field.name.lower(), None)
+                if child is not None:
+                    yield from _misfits(child.type, field.type, f"{path}.{field.name}")
+                elif not field.nullable:
+                    yield f"field '{path}.{field.name}' ({type_name(field.type)}) is missing"
+            for extra in theirs.values():
+                yield f"field '{path}.{extra.name}' is not in the table"
+        case ListType(), ListType():
+            yield from _misfits(source.element, target.element, f"{path}.element")
+        case MapType(), MapType():
+            yield from _misfits(source.key, target.key, f"{path}.key")
+            yield from _misfits(source.value, target.value, f"{path}.value")
+        case StructType(), PrimitiveType("variant") if sorted(source.names) == ["metadata", "value"]:
+            return
+        case _ if not can_widen(source, target):
+            yield f"column {path!r} is {type_name(source)}, the table has {type_name(target)}"
+
+
+def _meant(name: str, target: StructType) -> str:
+    close = get_close_matches(name.lower(), [n.lower() for n in target.names], n=1)
+    spelled = {n.lower(): n for n in target.names}
+    return f" (did you mean {spelled[close[0]]!r}?)" if close else ""
+
+
+def _in_micros(field: pa.Field) -> pa.Field:
+    return field.with_type(_micros_type(field.type))
+
+
+def _micros_type(kind: pa.DataType) -> pa.DataType:
+    # values with a finer part are refused when they are cast, one by one
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_struct(kind):
+        return pa.struct([_in_micros(kind.field(i)) for i in range(kind.num_fields)])
+    if pa.types.is_map(kind):
+        return pa.map_(_micros_type(kind.key_type), _in_micros(kind.item_field))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(_in_micros(kind.value_field))
+    return kind
+
+
+def _align_struct(array: pa.Array, target: StructType) -> pa.Array:
+    theirs = {array.type.field(i).name.lower(): i for i in range(array.type.num_fields)}
+    children = []
+    for field in target:
+        found = theirs.get(field.name.lower())
+        # struct_field, not .field(): it keeps the parent's offset and hides values under NULL parents
+        child = pa.nulls(len(array)) if found is None else pc.struct_field(array, [found])
+        children.append(align(child, field.type))
+    fields = [type_to_arrow(target).field(i) for i in range(len(target.fields))]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+
+
+def _align_list(array: pa.Array, target: ListType) -> pa.Array:
+    # rebuilt from the lengths: true for lists, views, large and fixed-size lists, sliced or not
+    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+    offsets = np.zeros(len(array) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    values = align(array.flatten(), target.element)
+    kind = type_to_arrow(target)
+    return pa.ListArray.from_arrays(pa.array(offsets), values, type=kind, mask=array.is_null())
+
+
+def _align_map(array: pa.Array, target: MapType) -> pa.Array:
+    return pa.MapArray.from_arrays(
+        _offsets(array),
+        align(array.keys, target.key),
+        align(array.items, target.value),
+        type=type_to_arrow(target),
+        mask=array.is_null(),
+    )
+
+
+def _offsets(array: pa.Array) -> pa.Array:
+    # a copy that starts at 0: Arrow refuses a mask together with sliced offsets
+    return pa.array(array.offsets.to_numpy(zero_copy_only=False).copy(), pa.int32())

@@ -1,0 +1,227 @@
+"""Rows into splits: bounded memory, Hive-style directories, exact statistics, nothing committed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import uuid4
+
+import pyarrow as pa
+
+from indextables.arrow.parquet import ParquetSplit, float_fields, nan_columns
+from indextables.arrow.partition import group_rows, partition_directory, partition_text
+from indextables.core.merge import merge_stats
+from indextables.core.stats import SplitStats, collect_stats
+from indextables.core.truncate import (
+    TruncationMetrics,
+    TruncationOptions,
+    log_truncation,
+    truncate_stats,
+)
+from indextables.core.types import FieldPath, StructType
+from indextables.errors import SchemaMismatchError
+from indextables.log.actions import Add
+from indextables.storage.base import LogStore
+
+ROW_GROUP_BYTES: Final = 64 << 20
+ROW_GROUP_ROWS: Final = 1 << 20
+MEMORY_BYTES: Final = 256 << 20
+"""Rows waiting for their row group, over all partitions together."""
+OPEN_FILES: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTarget:
+    """Where new splits of a table go and what they must look like."""
+
+    schema: StructType
+    partition_columns: tuple[str, ...]
+    schema_id: int
+    directory: str
+    stats_columns: tuple[FieldPath, ...]
+    truncation: TruncationOptions
+    split_bytes: int
+
+    @property
+    def file_schema(self) -> StructType:
+        """What is inside the files: a partition column is in the directory and in the log only."""
+        return StructType(tuple(f for f in self.schema if f.name not in self.partition_columns))
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """New splits that no commit names yet, and the numbers for the commit that will."""
+
+    adds: tuple[Add, ...] = ()
+    metrics: Mapping[str, int] = field(default_factory=dict)
+
+
+def write_splits(batches: Iterable[pa.RecordBatch], store: LogStore, target: WriteTarget) -> Written:
+    """Every row in exactly one split, durable on return; on an error, what was written is removed.
+
+    The batches have the table's schema (`arrow.conform`). No rows, no split.
+    """
+    writer = _Writer(store, target)
+    try:
+        for batch in batches:
+            for piece in _pieces(batch, writer.row_group_bytes):
+                writer.add(piece)
+        written = writer.finish()
+        store.sync_files([add.path for add in written.adds])
+    except BaseException:
+        writer.abandon()
+        raise
+    return written
+
+
+@dataclass(slots=True)
+class _Partition:
+    """The rows of one partition that wait, and the file they wait for."""
+
+    values: dict[str, str | None]
+    waiting: list[pa.RecordBatch] = field(default_factory=list)
+    bytes: int = 0
+    rows: int = 0
+    split: ParquetSplit | None = None
+    stats: list[SplitStats] = field(default_factory=list)
+    nan: frozenset[FieldPath] = frozenset()
+
+
+class _Writer:
+    """Routes rows to partitions and closes files as they fill up."""
+
+    def __init__(self, store: LogStore, target: WriteTarget) -> None:
+        self._store, self._target = store, target
+        self._filesystem = store.filesystem()
+        self._schema = target.file_schema
+        self._floats = float_fields(self._schema)
+        self.row_group_bytes = min(ROW_GROUP_BYTES, target.split_bytes)
+        self._partitions: dict[tuple[str | None, ...], _Partition] = {}  # least recently used first
+        self._keys: list[str] = []
+        self._adds: list[Add] = []
+        self._truncation = TruncationMetrics()
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        for values, rows in group_rows(batch, self._target.partition_columns):
+            partition = self._partition(values)
+            partition.waiting.append(rows)
+            partition.bytes += rows.nbytes
+            partition.rows += rows.num_rows
+            if partition.bytes >= self.row_group_bytes or partition.rows >= ROW_GROUP_ROWS:
+                self._write_row_group(partition)
+        while sum(p.bytes for p in self._partitions.values()) > MEMORY_BYTES:
+            self._write_row_group(max(self._partitions.values(), key=lambda p: p.bytes))
+
+    def finish(self) -> Written:
+        for partition in self._partitions.values():
+            self._write_row_group(partition)
+            self._close(partition)
+        log_truncation(self._truncation)
+        return Written(tuple(self._adds), self._metrics())
+
+    def abandon(self) -> None:
+        """Removes what was written; best effort, vacuum finds the rest."""
+        for partition in self._partitions.values():
+            if partition.split is not None:
+                with suppress(Exception):
+                    partition.split.abandon()
+        for key in self._keys:
+            with suppress(Exception):
+                self._store.delete(key)
+
+    def _partition(self, values: Sequence[Any]) -> _Partition:
+        texts = {
+            name: _partition_text(name, value, self._target.schema)
+            for name, value in zip(self._target.partition_columns, values, strict=True)
+        }
+        key = tuple(texts.values())
+        partition = self._partitions.pop(key, None) or _Partition(texts)
+        self._partitions[key] = partition
+        return partition
+
+    def _write_row_group(self, partition: _Partition) -> None:
+        if not partition.rows:
+            return
+        rows = pa.Table.from_batches(partition.waiting)
+        partition.waiting, partition.bytes, partition.rows = [], 0, 0
+        found = nan_columns(rows, self._floats)
+        if partition.split is not None and not found <= partition.split.nan_columns:
+            # The open file promised statistics for a column that has NaN from here on. Columns
+            # once seen with NaN stay without, so this happens at most once per float column.
+            self._close(partition)
+        partition.nan |= found
+        if partition.split is None:
+            partition.split = self._open(partition)
+        partition.split.write(rows)
+        partition.stats.append(collect_stats(rows, self._schema, self._target.stats_columns))
+        if partition.split.size >= self._target.split_bytes:
+            self._close(partition)
+
+    def _open(self, partition: _Partition) -> ParquetSplit:
+        open_now = [p for p in self._partitions.values() if p.split is not None]
+        if len(open_now) >= OPEN_FILES:
+            self._close(open_now[0])
+        directory = f"{self._target.directory}/{partition_directory(partition.values)}"
+        key = f"{directory}part-{len(self._keys):05d}-{uuid4()}.parquet"
+        self._keys.append(key)
+        return ParquetSplit(self._filesystem, key, self._schema, partition.nan)
+
+    def _close(self, partition: _Partition) -> None:
+        if partition.split is None:
+            return
+        file, partition.split = partition.split.close(), None
+        stats, metrics = truncate_stats(
+            merge_stats(partition.stats),
+            self._schema,
+            self._target.truncation,
+            self._target.partition_columns,
+        )
+        partition.stats = []
+        self._truncation += metrics
+        self._adds.append(
+            Add(
+                path=file.key,
+                size=file.size,
+                partition_values=dict(partition.values),
+                modification_time=file.modification_time,
+                stats=stats,
+                schema_id=self._target.schema_id,
+            )
+        )
+
+    def _metrics(self) -> dict[str, int]:
+        rows = sum(add.stats.num_records or 0 for add in self._adds if add.stats)
+        return {
+            "numAddedFiles": len(self._adds),
+            "numOutputRows": rows,
+            "numOutputBytes": sum(add.size or 0 for add in self._adds),
+            "numTruncatedColumns": self._truncation.columns,
+            "truncationBytesSaved": self._truncation.bytes_saved,
+        }
+
+
+def _pieces(batch: pa.RecordBatch, row_group_bytes: int) -> Iterator[pa.RecordBatch]:
+    """The batch in slices of at most a row group, so that one huge batch still makes many splits."""
+    parts = max(-(-batch.nbytes // row_group_bytes), -(-batch.num_rows // ROW_GROUP_ROWS), 1)
+    step = max(-(-batch.num_rows // parts), 1)
+    for start in range(0, batch.num_rows, step):
+        yield batch.slice(start, step)
+
+
+def _partition_text(name: str, value: pa.Scalar, schema: StructType) -> str | None:
+    column = next(f for f in schema if f.name == name)
+    text = partition_text(_physical(value), column.type)
+    if text is None and not column.nullable:
+        raise SchemaMismatchError(
+            f"partition column {name!r} contains NULL or '', and the table says it never does",
+            hint="fill or filter these rows before writing; '' is stored as NULL, as Spark does",
+            column=name,
+        )
+    return text
+
+
+def _physical(value: pa.Scalar) -> Any:
+    # as_py() of a year outside 1-9999 raises
+    return value.value if pa.types.is_temporal(value.type) else value.as_py()
