@@ -2,26 +2,71 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from indextables.core.bounds import Bounds, bounds_of
+from indextables.core.column_stats import (
+    ColumnStats,
+    integers,
+    load_leaf,
+    load_partition,
+    load_struct,
+)
+from indextables.core.source import FileMask, ListSource, StatsSource, source_of
+from indextables.core.space import Ordinals, space_of
+from indextables.core.types import FieldPath, Leaf, leaves, resolve
 
-from indextables.core.source import FileMask, StatsSource
-
-__all__ = ["ColumnStats", "FileMask", "StatsSource"]
+__all__ = ["ColumnStats", "ColumnStatsIndex", "FileMask", "ListSource", "StatsSource", "source_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnStats:
-    """What is known of one column in every split.
+class ColumnStatsIndex:
+    """Statistics of all splits by column; a column that nobody asks for is never decoded."""
 
-    `lo` and `hi` are Arrow arrays of `core.values.index_type`; null means that side is unknown. A
-    mask is False only where the statistics prove it.
-    """
+    def __init__(self, source: StatsSource) -> None:
+        self.source = source
+        self._leaves: dict[FieldPath, Leaf] = {leaf.path: leaf for leaf in leaves(source.schema)}
+        self._columns: dict[FieldPath, ColumnStats] = {}
+        self._bounds: dict[FieldPath, Bounds] = {}
+        self._may_have_rows: FileMask | None = None
 
-    lo: Any
-    hi: Any
-    may_null: FileMask
-    may_nan: FileMask
-    may_value: FileMask
-    lo_exact: FileMask
-    hi_exact: FileMask
+    @property
+    def num_rows(self) -> int:
+        """The number of splits."""
+        return self.source.num_rows
+
+    @property
+    def may_have_rows(self) -> FileMask:
+        """False where a split is known to be empty."""
+        if self._may_have_rows is None:
+            self._may_have_rows = integers(self.source.num_records(), self.num_rows) != 0
+        return self._may_have_rows
+
+    def is_partition(self, path: FieldPath) -> bool:
+        """Whether all rows of a split have one known value in this column."""
+        return len(path) == 1 and path[0] in self.source.partition_columns
+
+    def space(self, path: FieldPath) -> Ordinals:
+        """The space the column's values are compared in."""
+        leaf = self._leaves.get(path)
+        if leaf is not None:
+            return space_of(leaf.type, leaf.field.metadata)
+        return space_of(resolve(self.source.schema, path, case_sensitive=True)[1])
+
+    def column(self, path: FieldPath) -> ColumnStats:
+        """The column's statistics, decoded once."""
+        if path not in self._columns:
+            self._columns[path] = self._load(path)
+        return self._columns[path]
+
+    def _load(self, path: FieldPath) -> ColumnStats:
+        leaf = self._leaves.get(path)
+        if leaf is None:
+            resolve(self.source.schema, path, case_sensitive=True)
+            inside = [leaf for leaf in self._leaves.values() if leaf.path[: len(path)] == path]
+            return load_struct(self.source, path, inside)
+        return (load_partition if self.is_partition(path) else load_leaf)(self.source, leaf)
+
+    def bounds(self, path: FieldPath) -> Bounds:
+        """The column's bounds as ordinals, made once."""
+        if path not in self._bounds:
+            stats = self.column(path)
+            self._bounds[path] = bounds_of(stats.lo, stats.hi, self.space(path))
+        return self._bounds[path]

@@ -1,0 +1,157 @@
+r"""The values of a type as places on a line, so that every comparison is one of integers or bytes.
+
+Integers, dates, timestamps and booleans stand for themselves. A decimal is its unscaled integer. A
+float is the integer its bits sort by. Text and binary are their bytes (UTF-8 sorts as code points
+do, UTF-16 does not). So neighbours are known: nothing lies between 1 and 2 in an integer column, nor
+between 1.0 and the next double, nor between 'a' and 'a\0'.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final, Literal, Protocol, TypeAlias, assert_never
+
+from indextables.core.intervals import TOP, Cut, Cuts
+from indextables.core.states import States
+from indextables.core.types import (
+    DataType,
+    DecimalType,
+    ListType,
+    MapType,
+    PrimitiveType,
+    StructType,
+    is_orderable,
+)
+
+Kind: TypeAlias = Literal["integer", "single", "double", "decimal", "bytes", "unordered"]
+_BITS: Final[Mapping[str, int]] = {
+    "byte": 8,
+    "short": 16,
+    "integer": 32,
+    "long": 64,
+    "date": 32,
+    "timestamp": 64,
+    "timestamp_ntz": 64,
+}
+
+
+class Space(Protocol):
+    """What the leaf tables need to know of a column's values."""
+
+    @property
+    def values(self) -> States:
+        """V: every value that is not NULL, NaN among them where the type has it."""
+        ...
+
+    def below(self, value: Any) -> Cut:
+        """The cut right below a value."""
+        ...
+
+    def above(self, value: Any) -> Cut:
+        """The cut right above a value."""
+        ...
+
+    def prefixed(self, prefix: Any) -> Cuts:
+        """The values that begin with a prefix."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ordinals:
+    """The space of one type: each value is an ordinal (int or bytes) that sorts as the value does."""
+
+    kind: Kind
+    universe: Cuts
+    ordinal: Callable[[Any], Any]
+
+    @property
+    def values(self) -> States:
+        """V: every value that is not NULL, NaN among them for floats."""
+        return States(self.universe, nan=self.kind in {"single", "double"})
+
+    def below(self, value: Any) -> Cut:
+        """The cut right below a physical value."""
+        return self.ordinal(value)
+
+    def above(self, value: Any) -> Cut:
+        """The cut right above a physical value: right below its successor."""
+        ordinal = self.ordinal(value)
+        return ordinal + b"\0" if self.kind == "bytes" else ordinal + 1
+
+    def prefixed(self, prefix: Any) -> Cuts:
+        """The texts, or binaries, that begin with a prefix."""
+        start = self.ordinal(prefix)
+        stem = start.rstrip(b"\xff")
+        # Nothing sorts above a run of 0xFF: the prefix then reaches to the top.
+        return (start, stem[:-1] + bytes([stem[-1] + 1]) if stem else TOP)
+
+
+def space_of(dtype: DataType, metadata: Mapping[str, Any] | None = None) -> Ordinals:
+    """The space of a type; where values have no usable order, all of them are one single place."""
+    if not is_orderable(dtype, metadata or {}):
+        return _UNORDERED
+    match dtype:
+        case DecimalType(precision, scale):
+            most = 10**precision
+            return Ordinals("decimal", (1 - most, most), lambda v: unscaled(v, scale))
+        case PrimitiveType("boolean"):
+            return Ordinals("integer", (0, 2), int)
+        case PrimitiveType("float"):
+            return _floats("single", sortable_single)
+        case PrimitiveType("double"):
+            return _floats("double", sortable_double)
+        case PrimitiveType("string"):
+            return Ordinals("bytes", (b"", TOP), lambda v: v.encode("utf-8", "surrogatepass"))
+        case PrimitiveType("binary"):
+            return Ordinals("bytes", (b"", TOP), bytes)
+        case PrimitiveType(name) if name in _BITS:
+            half = 2 ** (_BITS[name] - 1)
+            return Ordinals("integer", (-half, half), int)
+        case PrimitiveType() | ListType() | MapType() | StructType():
+            return _UNORDERED
+        case _:
+            assert_never(dtype)
+
+
+def _floats(kind: Kind, ordinal: Callable[[float], int]) -> Ordinals:
+    return Ordinals(kind, (ordinal(float("-inf")), ordinal(float("inf")) + 1), ordinal)
+
+
+_UNORDERED: Final = Ordinals("unordered", (0, 1), lambda _: 0)
+
+
+def sortable_double(value: float) -> int:
+    """An integer that sorts as the double does.
+
+    >>> sortable_double(-0.0) == sortable_double(0.0) == sortable_double(5e-324) - 1
+    True
+    """
+    bits: int = struct.unpack("<q", struct.pack("<d", value + 0.0))[0]
+    return bits if bits >= 0 else -(bits & 0x7FFF_FFFF_FFFF_FFFF)
+
+
+def sortable_single(value: float) -> int:
+    """An integer that sorts as the float does, which the value must be."""
+    bits: int = struct.unpack("<i", struct.pack("<f", value + 0.0))[0]
+    return bits if bits >= 0 else -(bits & 0x7FFF_FFFF)
+
+
+def unscaled(value: Decimal | int, scale: int) -> int:
+    """The integer a decimal is, `scale` digits after the point counted in; the value must fit.
+
+    >>> unscaled(Decimal("-12.5"), 3)
+    -12500
+    """
+    # Decimal arithmetic rounds to 28 digits unless told otherwise: stay with integers.
+    sign, digits, exponent = Decimal(value).as_tuple()
+    assert isinstance(exponent, int)
+    number = int("".join(map(str, digits)))
+    shift = exponent + scale
+    unit: int = 10 ** abs(shift)
+    if shift < 0 and number % unit:
+        raise ValueError(f"{value} has more than {scale} digits after the point")
+    number = number * unit if shift >= 0 else number // unit
+    return -number if sign else number
