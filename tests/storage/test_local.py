@@ -20,12 +20,13 @@ RACER = """
 import sys, time
 from indextables.errors import ObjectExistsError
 from indextables.storage import open_store
-store, name, rounds, start = open_store(sys.argv[1]), sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
-while time.time() < start:
-    pass
+store, name, rounds = open_store(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+print("ready", flush=True)
+start = float(input())
 for number in range(rounds):
+    time.sleep(max(0, start + number * 0.02 - time.time()))  # all of them at once, for every key
     try:
-        store.put_if_absent(f"log/{number:03}", name.encode() * 1000)
+        store.put_if_absent(f"log/{number:03}", name.encode() * 200_000)
         print(number)
     except ObjectExistsError:
         pass
@@ -38,16 +39,19 @@ store = open_store(sys.argv[1])
 number = 0
 print("ready", flush=True)
 while True:
-    store.put_if_absent(f"log/{number:06}", b"%06d" % number * 20_000)
-    store.put("pointer", b"%06d" % number * 20_000)
+    store.put_if_absent(f"log/{number:06}", b"%06d" % number * 500_000)
+    store.put("pointer", b"%06d" % number * 500_000)
     number += 1
 """
 
 
 def run(program: str, *arguments: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *map(str, arguments)], stdout=subprocess.PIPE, text=True
-    )
+    """Starts a process and waits until it says that it is ready."""
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
 
 
 @pytest.fixture
@@ -56,17 +60,19 @@ def store(tmp_path):
 
 
 def test_of_eight_processes_exactly_one_wins_each_key(tmp_path):
-    """Forty keys, eight processes at once: each key has one winner, whose bytes are there."""
-    start = time.time() + 1.5
-    racers = [run(RACER, tmp_path, name, 40, start) for name in "abcdefgh"]
+    """Sixty keys, eight processes at once: each key has one winner, whose bytes are there."""
+    racers = {name: run(RACER, tmp_path, name, 60) for name in "abcdefgh"}
+    start = time.time() + 0.1
+    for racer in racers.values():
+        print(start, file=racer.stdin, flush=True)
     won = {
-        name: racer.communicate(timeout=60)[0].split()
-        for name, racer in zip("abcdefgh", racers, strict=True)
+        name: [int(number) for number in racer.communicate(timeout=60)[0].split()]
+        for name, racer in racers.items()
     }
-    assert sorted(int(number) for numbers in won.values() for number in numbers) == list(range(40))
+    assert sorted(number for numbers in won.values() for number in numbers) == list(range(60))
     store = open_store(tmp_path)
     for name, numbers in won.items():
-        assert all(store.get(f"log/{int(number):03}") == name.encode() * 1000 for number in numbers)
+        assert all(store.get(f"log/{number:03}") == name.encode() * 200_000 for number in numbers)
 
 
 def test_a_killed_writer_leaves_only_whole_objects(tmp_path):
@@ -75,8 +81,6 @@ def test_a_killed_writer_leaves_only_whole_objects(tmp_path):
     for attempt in range(12):
         root = tmp_path / str(attempt)
         writer = run(WRITER, root)
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == "ready\n"
         time.sleep(0.004 * attempt)
         writer.send_signal(signal.SIGKILL)
         writer.communicate()
@@ -84,9 +88,9 @@ def test_a_killed_writer_leaves_only_whole_objects(tmp_path):
         metas = list(store.list(""))
         versions = [meta.key for meta in metas if meta.key.startswith("log/")]
         assert versions == [f"log/{number:06}" for number in range(len(versions))]
-        assert {meta.size for meta in metas} <= {120_000}
+        assert {meta.size for meta in metas} <= {3_000_000}
         for key in versions:
-            assert store.get(key) == key[-6:].encode() * 20_000
+            assert store.get(key) == key[-6:].encode() * 500_000
         written += len(versions)
     assert written
 
