@@ -106,7 +106,7 @@ def _column(data: pa.Table | pa.RecordBatch, leaf: Leaf) -> Any | None:
         if values.type.get_field_index(name) < 0:
             return None
         # Not StructArray.field: that one shows what lies under a NULL struct.
-        values = pc.struct_field(values, [name])
+        values = pc.struct_field(values, [values.type.get_field_index(name)])
     if not is_orderable(leaf.type, leaf.field.metadata):
         return values
     # Also decodes a dictionary, which may hold NULL itself where null_count does not see it.

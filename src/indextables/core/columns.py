@@ -100,8 +100,10 @@ def _child(parent: DataType, name: str, *, case_sensitive: bool) -> Field | None
 
 def _unknown(schema: StructType, path: FieldPath) -> UnknownColumnError:
     wanted = path_text(path)
-    names = [*map(path_text, {leaf.path: None for leaf in leaves(schema)}), *schema.names]
-    close = difflib.get_close_matches(wanted, names, n=1)
+    known = [*((name,) for name in schema.names), *(leaf.path for leaf in leaves(schema))]
+    names = list(dict.fromkeys(map(path_text, known)))
+    close = difflib.get_close_matches(wanted.lower(), {name.lower(): name for name in names}, n=1)
+    close = [name for name in names if name.lower() in close]
     listed = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
     hint = f"did you mean {close[0]!r}?" if close else f"the columns are: {listed}"
     return UnknownColumnError(f"no column {wanted!r}", hint=hint, column=wanted)
