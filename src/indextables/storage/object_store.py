@@ -188,7 +188,7 @@ class ObjectStore:
             raise ReadOnlyStoreError(
                 f"the endpoint {self._endpoint!r} ignores conditional writes: it let two exclusive puts of one "
                 "key succeed, so two writers could both believe that they committed",
-                hint="use a server that supports If-None-Match on PUT (AWS, MinIO, Ceph, R2 do); reading works",
+                hint="use a server that supports If-None-Match on PUT, or a newer version of this one; reading works",
                 endpoint=self._endpoint,
             )
 
