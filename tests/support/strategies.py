@@ -58,7 +58,19 @@ nasty_doubles = st.one_of(
     st.floats(),
 )
 nasty_singles = st.one_of(
-    st.sampled_from([0.0, -0.0, float("inf"), float("-inf"), float("nan")]), st.floats(width=32)
+    st.sampled_from(
+        [
+            0.0,
+            -0.0,
+            float("inf"),
+            float("-inf"),
+            float("nan"),
+            3.4028234663852886e38,
+            -3.4028234663852886e38,
+            2.0**-149,
+        ]
+    ),
+    st.floats(width=32),
 )
 
 

@@ -128,7 +128,7 @@ def _to_float(value: float, round_: Round | None) -> float | None:
     try:
         number = float(value)
     except OverflowError:
-        number = math.copysign(math.inf, value)
+        number = math.inf if value > 0 else -math.inf
     if math.isnan(number):
         return None
     if number == value:
@@ -155,12 +155,13 @@ def _to_single(value: float | None, round_: Round | None) -> float | None:
 
 def snap_to_single(values: np.ndarray[Any, Any], round_: Round) -> np.ndarray[Any, Any]:
     """Doubles that are floats, each on the side asked for of the value it replaces."""
-    with np.errstate(over="ignore"):
-        near = values.astype(np.float32)
     toward = np.float32(-np.inf if round_ == "down" else np.inf)
+    with np.errstate(all="ignore"):  # beyond the largest float is infinity, and that is right
+        near = values.astype(np.float32)
+        further = np.nextafter(near, toward).astype(np.float64)
     wide = near.astype(np.float64)
     inside = wide > values if round_ == "down" else wide < values
-    return np.where(inside, np.nextafter(near, toward).astype(np.float64), wide)
+    return np.where(inside, further, wide)
 
 
 def _to_decimal(value: int | str, dtype: DecimalType, round_: Round | None) -> Decimal | None:
