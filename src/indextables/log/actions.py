@@ -1,0 +1,140 @@
+"""What a commit can say, as a closed union of frozen values.
+
+A path in an action of this module is always the *key* of the file: relative to the table,
+percent-decoded, inside the table. The codec is where spellings of other writers end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from indextables.core.stats import SplitStats
+from indextables.core.types import StructType
+
+Extra: TypeAlias = Mapping[str, Any]
+"""Fields this version does not know, in the order they were found."""
+
+READER_VERSION: Final = 2
+WRITER_VERSION: Final = 2
+COMMIT_TRAILER: Final = "commitTrailer"
+"""Writer feature: every commit ends in a commitInfo with its checksum, so one without it is torn."""
+MERGE_ON_READ: Final = "mergeOnRead"
+"""Reader feature: a split may have log files whose rows replace its own."""
+READER_FEATURES: Final = frozenset({MERGE_ON_READ})
+WRITER_FEATURES: Final = frozenset({COMMIT_TRAILER, MERGE_ON_READ})
+PARQUET_FORMAT: Final[Mapping[str, Any]] = {"provider": "parquet", "options": {}}
+"""The `format` of every table this library creates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """What a reader and a writer must understand to use the table."""
+
+    min_reader: int = READER_VERSION
+    min_writer: int = WRITER_VERSION
+    reader_features: tuple[str, ...] = ()
+    writer_features: tuple[str, ...] = (COMMIT_TRAILER,)
+    extra: Extra = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """What the table is: its schema now, and every schema a split may have been written with."""
+
+    id: str
+    schema: StructType
+    partition_columns: tuple[str, ...] = ()
+    name: str | None = None
+    description: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict, hash=False)
+    created_time: int | None = None
+    schema_id: int = 0
+    past_schemas: Mapping[int, StructType] = field(default_factory=dict, hash=False)
+    extra: Extra = field(default_factory=dict, hash=False)
+
+    def schema_of(self, schema_id: int | None) -> StructType | None:
+        """The schema a split was written with; None if the log does not say."""
+        if schema_id is None:
+            return None
+        return self.schema if schema_id == self.schema_id else self.past_schemas.get(schema_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """A file is part of the table from here on (or: its entry is replaced by this one)."""
+
+    path: str
+    size: int | None
+    partition_values: Mapping[str, str | None] = field(default_factory=dict, hash=False)
+    modification_time: int | None = None
+    data_change: bool = True
+    stats: SplitStats | None = field(default=None, hash=False)
+    tags: Mapping[str, str | None] = field(default_factory=dict, hash=False)
+    schema_id: int | None = None
+    seq: int | None = None
+    """None: the version of the commit it ends up in."""
+    file_group: str | None = None
+    kind: str | None = None
+    block: str | None = None
+    extra: Extra = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """A file is no longer part of the table; readers of older versions still need it for a while."""
+
+    path: str
+    deletion_timestamp: int | None = None
+    data_change: bool = True
+    extra: Extra = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Txn:
+    """The last batch an application has committed, so that a retry commits nothing twice."""
+
+    app_id: str
+    version: int
+    last_updated: int | None = None
+    extra: Extra = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Vacuum:
+    """Files only versions below this one need may be gone; whoever read an older one must not commit."""
+
+    min_read_version: int
+    extra: Extra = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """An action of a newer or another writer; `raw` is its line, kept byte for byte."""
+
+    name: str
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CommitInfo:
+    """Who committed what and when; the trailer of a commit also proves that it is whole."""
+
+    operation: str | None = None
+    timestamp: int | None = None
+    commit_id: str | None = None
+    parent: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    metrics: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    read_version: int | None = None
+    actions: int | None = None
+    crc32: int | None = None
+    num_files: int | None = None
+    extra: Extra = field(default_factory=dict, hash=False)
+
+
+StateAction: TypeAlias = Protocol | Metadata | Txn | Vacuum | Unknown
+"""Actions that are not about files: few, so they are Python objects."""
+Action: TypeAlias = StateAction | Add | Remove
+"""What a commit is made of; its CommitInfo is written by the commit itself."""

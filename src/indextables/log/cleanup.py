@@ -1,0 +1,62 @@
+"""Forgetting old history: oldest first, and never what a reader of the kept part needs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Final
+
+from indextables.errors import LogCorruptedError, VersionNotFoundError
+from indextables.log.checkpoint import read_checkpoint
+from indextables.log.history import version_at
+from indextables.log.listing import Listing, list_log
+from indextables.log.names import LogFile, LogNames
+from indextables.storage.base import LogStore
+
+_logger: Final = logging.getLogger(__name__)
+
+
+def plan_cleanup(store: LogStore, listing: Listing, cutoff_ms: int, *, ordered: bool) -> list[LogFile]:
+    """The files to delete, in order: what no version that was current since `cutoff_ms` needs.
+
+    Two intact checkpoints and every commit from the older one on are kept in any case.
+    """
+    try:
+        needed = version_at(store, listing, cutoff_ms, ordered=ordered)
+    except VersionNotFoundError:
+        return []  # all of it is younger, or nothing says how old it is
+    intact = list(_intact(store, listing, needed))
+    if len(intact) < 2 or intact[-1] > needed:
+        return []
+    keep_from = intact[-1]
+    doomed = [
+        file
+        for files in (*listing.commits.values(), listing.checkpoints)
+        for file in files
+        if file.version < keep_from
+    ]
+    return sorted(doomed, key=lambda file: (file.version, file.kind))
+
+
+def _intact(store: LogStore, listing: Listing, needed: int) -> Iterator[int]:
+    """Versions of intact checkpoints, newest first, down to the one to keep: at most `needed`."""
+    found = 0
+    for file in listing.checkpoints:
+        try:
+            read_checkpoint(store, file)
+        except LogCorruptedError:
+            continue
+        found += 1
+        yield file.version
+        if found >= 2 and file.version <= needed:
+            return
+
+
+def cleanup(store: LogStore, names: LogNames, cutoff_ms: int, *, ordered: bool) -> list[str]:
+    """Deletes what `plan_cleanup` names; after a failure half-way the log is as usable as before."""
+    doomed = plan_cleanup(store, list_log(store, names), cutoff_ms, ordered=ordered)
+    for file in doomed:
+        store.delete(file.key)
+    if doomed:
+        _logger.info("removed %d log files up to version %d", len(doomed), doomed[-1].version)
+    return [file.key for file in doomed]

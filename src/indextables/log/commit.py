@@ -1,0 +1,168 @@
+"""The commit: plan, one exclusive put, and on losing whatever the conflict table says."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias, assert_never
+
+import numpy as np
+import pyarrow as pa
+
+from indextables.errors import CommitConflictError
+from indextables.log.actions import Action, Add, CommitInfo, Metadata, Remove
+from indextables.log.conflict import Conflict, Outcome, Rebase, Replan, Skip, check
+from indextables.log.files import LogBody, body_of
+from indextables.log.names import LogFile
+from indextables.log.plan import Append, CommitPlan
+from indextables.log.protocol import check_writable
+from indextables.log.publish import Publisher
+from indextables.log.replay import replay, winner
+from indextables.log.snapshot import Snapshot
+from indextables.log.trailer import seal
+
+Planner: TypeAlias = Callable[[Snapshot], CommitPlan]
+"""Makes the plan for a snapshot; called again when a winner has overtaken what it relied on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The version that holds the commit; with `no_op` there was nothing (left) to do."""
+
+    version: int
+    snapshot: Snapshot
+    attempts: int = 1
+    no_op: bool = False
+    skipped: frozenset[str] = frozenset()
+    """Groups that were left out because another writer touched them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A plan, the snapshot it was made for, and the one it is to follow now."""
+
+    plan: CommitPlan
+    planned_on: Snapshot
+    base: Snapshot
+    skipped: frozenset[str] = frozenset()
+
+    def after(self, outcome: Outcome, newest: Snapshot, planner: Planner) -> _Draft:
+        """The draft to try next, on top of the winners."""
+        match outcome:
+            case Rebase():
+                return replace(self, base=newest)
+            case Skip(groups, columns):
+                plan = self.plan.without(groups).without_statistics(columns)
+                return replace(self, plan=plan, base=newest, skipped=self.skipped | groups)
+            case Replan():
+                return _Draft(planner(newest), newest, newest)
+            case Conflict(error):
+                raise error
+            case _:
+                assert_never(outcome)
+
+
+def commit(
+    publisher: Publisher,
+    planner: Planner,
+    base: Snapshot,
+    *,
+    winners_after: Callable[[Snapshot], Sequence[LogBody]],
+    max_attempts: int,
+) -> Committed:
+    """The plan as the next version, exactly once; CommitConflictError if it never gets its turn."""
+    commit_id = uuid.uuid4().hex
+    draft = _Draft(planner(base), base, base)
+    for attempt in range(1, max_attempts + 1):
+        if _nothing_to_do(draft):
+            return Committed(draft.base.version, draft.base, attempt, no_op=True, skipped=draft.skipped)
+        _check_allowed(draft)
+        data = sealed(draft.plan, draft.planned_on, draft.base, commit_id, publisher.now_ms())
+        version = draft.base.version + 1
+        if publisher.publish(version, data, commit_id):
+            publisher.confirm_parent(draft.base)
+            done = replay(draft.base, [body_of(publisher.file(version), data)], draft.base.table_uri)
+            return Committed(version, done, attempt, skipped=draft.skipped)
+        bodies = winners_after(draft.base)
+        newest = replay(draft.base, bodies, draft.base.table_uri)
+        draft = draft.after(_outcome(draft, bodies, newest), newest, planner)
+        publisher.pause(random.uniform(0, 0.005 * 2 ** min(attempt, 6)))
+    raise CommitConflictError(
+        f"version {draft.base.version + 1} was the last of {max_attempts} versions in a row that "
+        "other writers took first",
+        hint="raise spark.indextables.commit.maxAttempts, or write less often",
+        attempts=max_attempts,
+    )
+
+
+def _nothing_to_do(draft: _Draft) -> bool:
+    """Nothing is left to commit, or the application has committed this batch before."""
+    txn = draft.plan.txn()
+    known = draft.base.txns.get(txn.app_id) if txn else None
+    if txn is not None and known is not None and known.version >= txn.version:
+        return True
+    return not draft.plan.all_actions()
+
+
+def _check_allowed(draft: _Draft) -> None:
+    check_writable(draft.base.protocol)
+    read, lowest = draft.planned_on.version, draft.base.min_read_version
+    if read < lowest:
+        raise CommitConflictError(
+            f"this write read version {read}, but a vacuum has removed files that only versions "
+            f"below {lowest} need",
+            hint="start again from the current version",
+            read_version=read,
+            min_read_version=lowest,
+        )
+
+
+def _outcome(draft: _Draft, bodies: Sequence[LogBody], newest: Snapshot) -> Outcome:
+    same_table = (newest.metadata, newest.protocol) == (draft.base.metadata, draft.base.protocol)
+    if isinstance(draft.plan.verb, Append) and same_table:
+        return Rebase()  # the usual case, and it needs no look at what exactly the winners did
+    winners, before = [], draft.base
+    for body in bodies:
+        winners.append(winner(before, body, before.table_uri))
+        before = winners[-1].after
+    return check(draft.plan, winners)
+
+
+def sealed(
+    plan: CommitPlan, planned_on: Snapshot | None, base: Snapshot | None, commit_id: str, now_ms: int
+) -> bytes:
+    """The bytes of the plan as the version after `base`; the same id in every attempt."""
+    actions = plan.all_actions()
+    metadata = next((a for a in actions if isinstance(a, Metadata)), None)
+    schema = metadata.schema if metadata else planned_on.schema if planned_on else None
+    assert schema is not None, "the first commit of a table has its metadata"
+    earlier = base.timestamp_ms if base else None
+    info = CommitInfo(
+        operation=plan.operation,
+        timestamp=now_ms if earlier is None else max(now_ms, earlier + 1),
+        commit_id=commit_id,
+        parent=base.commit_id if base else None,
+        parameters=plan.parameters,
+        metrics=plan.metrics,
+        read_version=planned_on.version if planned_on else None,
+        num_files=files_after(base, actions),
+    )
+    return seal(actions, info, version=base.version + 1 if base else 0, schema=schema)
+
+
+def files_after(base: Snapshot | None, actions: Sequence[Action]) -> int:
+    """The number of live files once these actions are committed."""
+    last = {a.path: isinstance(a, Add) for a in actions if isinstance(a, Add | Remove)}
+    added = sum(last.values())
+    if base is None:
+        return added
+    keys = pa.array(list(last), pa.string())
+    touched = (segment.contains(keys) & ~segment.dead for segment in base.state.segments)
+    return base.num_files - sum(int(np.count_nonzero(mask)) for mask in touched) + added
+
+
+def first_snapshot(file: LogFile, data: bytes, table_uri: str) -> Snapshot:
+    """The table right after its first commit."""
+    return replay(None, [body_of(file, data)], table_uri)

@@ -1,0 +1,66 @@
+"""Reading the files of a log: bytes, and what can be said about them before they are parsed."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Final
+
+from indextables.log.actions import CommitInfo
+from indextables.log.lenient import Place
+from indextables.log.names import LogFile
+from indextables.log.trailer import Torn, Unverified, Verdict, Whole, last_info, unpack, verify
+from indextables.storage.base import LogStore
+
+_TAIL: Final = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class LogBody:
+    """The text of one file and whether it is whole."""
+
+    file: LogFile
+    data: bytes
+    verdict: Verdict
+
+    def place(self, line: int) -> Place:
+        """A line of this file, for messages."""
+        return Place(self.file.name, line)
+
+
+def read_body(store: LogStore, file: LogFile) -> LogBody:
+    """The file's text; bytes that cannot be unpacked are a torn file, not an exception."""
+    return body_of(file, store.get(file.key))
+
+
+def body_of(file: LogFile, raw: bytes) -> LogBody:
+    """The same for bytes that are at hand."""
+    try:
+        data = unpack(raw)
+    except (OSError, EOFError, zlib.error) as error:
+        return LogBody(file, b"", Torn(f"the compressed text is damaged ({error})", 1))
+    return LogBody(file, data, verify(data))
+
+
+def read_info(store: LogStore, file: LogFile) -> CommitInfo | None:
+    """The commitInfo of a commit, reading no more than its end where that is enough."""
+    if file.size > _TAIL:
+        tail = store.get_range(file.key, file.size - _TAIL, _TAIL)
+        if (info := last_info(tail.partition(b"\n")[2])) is not None:
+            return info
+    body = read_body(store, file)
+    match body.verdict:
+        case Whole(info):
+            return info
+        case Torn(reason, line):
+            raise body.place(line).corrupted(reason)
+        case Unverified():
+            return any_info(body)
+
+
+def any_info(body: LogBody) -> CommitInfo | None:
+    """The commitInfo of another writer's commit, wherever in the file it is."""
+    for line in body.data.splitlines():
+        if b'"commitInfo"' in line and (info := last_info(line)) is not None:
+            return info
+    return None

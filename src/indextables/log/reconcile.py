@@ -1,0 +1,70 @@
+"""Which files are live: for every key the last action on it decides, for all keys at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.log.parse import Rows
+from indextables.log.segments import Segment, Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """Adds that were typed by one schema."""
+
+    rows: Rows
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files of a table: live ones in segments, removed ones as tombstones."""
+
+    segments: tuple[Segment, ...]
+    tombstones: Any
+
+
+def reconcile(base: Files, adds: Sequence[Typed], removes: Rows) -> Files:
+    """The files after these actions; the cost follows the actions, plus one scan of the base's keys."""
+    chunks = [*(typed.rows.table.column("key") for typed in adds), removes.table.column("key")]
+    keys = pa.chunked_array([c for column in chunks for c in column.chunks], pa.string())
+    if len(keys) == 0:
+        return base
+    order = np.concatenate([*(typed.rows.order for typed in adds), removes.order])
+    encoded = keys.combine_chunks().dictionary_encode()
+    wins = _last_of_each(encoded.indices.to_numpy(), len(encoded.dictionary), order)
+    segments = [segment.bury(segment.contains(encoded.dictionary)) for segment in base.segments]
+    start = 0
+    for typed in adds:
+        end = start + len(typed.rows.order)
+        segments.append(_segment(typed, wins[start:end]))
+        start = end
+    kept = base.tombstones.filter(
+        pc.invert(pc.is_in(base.tombstones.column("key"), encoded.dictionary))
+    )
+    fresh = removes.table.filter(pa.array(wins[start:]))
+    return Files(
+        tuple(segment for segment in segments if segment.num_live),
+        pa.concat_tables([kept, fresh]),
+    )
+
+
+def _last_of_each(
+    codes: npt.NDArray[np.int32], distinct: int, order: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    """True for the row of each code with the highest order."""
+    last = np.full(distinct, -1, np.int64)
+    np.maximum.at(last, codes, order)
+    wins: npt.NDArray[np.bool_] = order == last[codes]
+    return wins
+
+
+def _segment(typed: Typed, wins: npt.NDArray[np.bool_]) -> Segment:
+    return Segment.alive(typed.rows.table, typed.shape).bury(~wins).without_many_dead()

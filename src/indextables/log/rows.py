@@ -1,0 +1,187 @@
+"""One add or remove read with tolerance: what is not known is kept, a statistic that does not decode is not."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+
+from indextables.core.stats import from_wire, to_wire_row
+from indextables.core.types import StructType
+from indextables.errors import LogCorruptedError
+from indextables.log.lenient import Place, dumps, is_clean, loads
+from indextables.log.segments import Shape
+
+_INT64: Final = range(-(2**63), 2**63)
+_INTEGERS: Final = ("size", "modificationTime", "schemaId", "seq")
+_TEXTS: Final = ("path", "fileGroup", "kind", "block")
+
+
+def add_row(value: Any, shape: Shape, place: Place) -> tuple[dict[str, Any], str | None]:
+    """(the fields of an add that are known, the JSON of those that are not)."""
+    left = _object(value, "add", place)
+    values, unread_values = _partition_values(left.pop("partitionValues", None), shape, place)
+    stats = _stats_object(left.pop("stats", None), place)
+    body: dict[str, Any] = {"partitionValues": values, "stats": stats}
+    body |= {field: _text(left, field, place) for field in _TEXTS}
+    body |= {field: _integer(left, field, place) for field in _INTEGERS}
+    body["dataChange"] = _flag(left, "dataChange", place)
+    unread_stats = {
+        name: unread
+        for name, unread in _unread(stats or {}, shape.stats_type).items()
+        if is_clean(unread) and is_finite(unread)
+    }
+    left |= {"partitionValues": unread_values} if unread_values else {}
+    left |= {"stats": unread_stats} if unread_stats else {}
+    return body, _extra(left, "add", place)
+
+
+def remove_row(value: Any, place: Place) -> tuple[dict[str, Any], str | None]:
+    """The same for a remove."""
+    left = _object(value, "remove", place)
+    body: dict[str, Any] = {
+        "path": _text(left, "path", place),
+        "deletionTimestamp": _integer(left, "deletionTimestamp", place),
+        "dataChange": _flag(left, "dataChange", place),
+    }
+    return body, _extra(left, "remove", place)
+
+
+def _object(value: Any, name: str, place: Place) -> dict[str, Any]:
+    if not isinstance(value, dict) or not isinstance(value.get("path"), str):
+        raise place.corrupted(f"{name!r} is not an object with a path")
+    return dict(value)
+
+
+def _text(body: dict[str, Any], field: str, place: Place) -> str | None:
+    value = body.pop(field, None)
+    if value is not None and not (isinstance(value, str) and is_clean(value)):
+        raise place.corrupted(f"{field} is not a text: {value!a:.80}")
+    return value
+
+
+def _integer(body: dict[str, Any], field: str, place: Place) -> int | None:
+    value = body.pop(field, None)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # some writers know only one kind of number
+    if value is not None and (isinstance(value, bool) or value not in _INT64):
+        raise place.corrupted(f"{field} is not an integer: {value!a:.80}")
+    return value
+
+
+def _flag(body: dict[str, Any], field: str, place: Place) -> bool | None:
+    value = body.pop(field, None)
+    if value is not None and not isinstance(value, bool):
+        raise place.corrupted(f"{field} is neither true nor false: {value!a:.80}")
+    return value
+
+
+def _extra(unread: dict[str, Any], name: str, place: Place) -> str | None:
+    if not is_clean(unread):
+        raise place.corrupted(f"{name!r} has a field that is not valid text")
+    return dumps(unread).decode() if unread else None
+
+
+def _partition_values(
+    value: Any, shape: Shape, place: Place
+) -> tuple[dict[str, str | None], dict[str, Any]]:
+    if value is not None and not isinstance(value, dict):
+        raise place.corrupted("partitionValues is not an object")
+    given = dict(value or {})
+    known = {name: _partition_text(given.pop(name, None), place) for name in shape.partition_columns}
+    return known, given
+
+
+def _partition_text(value: Any, place: Place) -> str | None:
+    match value:
+        case None:
+            return None
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case str() if is_clean(value):
+            return value
+        case _:
+            raise place.corrupted(f"a partition value is not a text: {value!a:.80}")
+
+
+def _stats_object(value: Any, place: Place) -> dict[str, Any] | None:
+    """The statistics as an object, also from inside a text, as Delta writes them; None for garbage."""
+    if isinstance(value, str):
+        try:
+            value = loads(value.encode("utf-8", "surrogatepass"), place)
+        except LogCorruptedError:
+            return None
+    if not isinstance(value, dict):
+        return None
+    if not _are_paths(value.get("inexact")):
+        # which bounds are prefixes is not known any more, so none can be used
+        return {
+            name: part
+            for name, part in value.items()
+            if name not in {"minValues", "maxValues", "inexact"}
+        }
+    return value
+
+
+def _are_paths(inexact: Any) -> bool:
+    """True if `inexact` is absent or lists paths for each side."""
+    if inexact is None:
+        return True
+    sides = (
+        [inexact.get(side) or [] for side in ("min", "max")] if isinstance(inexact, dict) else [None]
+    )
+    return all(
+        isinstance(paths, list)
+        and all(
+            isinstance(path, list) and all(isinstance(part, str) for part in path) for path in paths
+        )
+        for paths in sides
+    )
+
+
+def _unread(value: dict[str, Any], kind: Any) -> dict[str, Any]:
+    """The members of an object, at any depth, that its Arrow type has no field for."""
+    unread = {}
+    for name, member in value.items():
+        index = kind.get_field_index(name)
+        if index < 0:
+            unread[name] = member
+        elif _is_object(member, kind.field(index)) and (
+            below := _unread(member, kind.field(index).type)
+        ):
+            unread[name] = below
+    return unread
+
+
+def _is_object(member: Any, field: Any) -> bool:
+    return isinstance(member, dict) and pa.types.is_struct(field.type)
+
+
+def with_sound_stats(body: dict[str, Any], shape: Shape) -> dict[str, Any]:
+    """The same add with only those statistics that decode by the schema, as a row for Arrow."""
+    if body["stats"] is None:
+        return body
+    schema = StructType(tuple(f for f in shape.schema if f.name not in shape.partition_columns))
+    return body | {"stats": to_wire_row(from_wire(body["stats"], schema), schema)}
+
+
+def is_finite(value: Any) -> bool:
+    """False for what JSON cannot hold: NaN and the infinities, at any depth."""
+    match value:
+        case float():
+            return math.isfinite(value)
+        case dict():
+            return all(map(is_finite, value.values()))
+        case list():
+            return all(map(is_finite, value))
+        case _:
+            return True
+
+
+def loads_extra(text: str | None) -> dict[str, Any]:
+    """The fields behind an `extra` column."""
+    return orjson.loads(text) if text else {}

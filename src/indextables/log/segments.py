@@ -1,0 +1,160 @@
+"""Live splits as Arrow columns: immutable rows, and one bit per row for the dead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.core.stats import stats_wire_type
+from indextables.core.types import StructType
+from indextables.log.actions import Metadata
+
+FIELDS: Final = (
+    ("key", "path", pa.string()),
+    ("partition_values", "partitionValues", None),
+    ("size", "size", pa.int64()),
+    ("modification_time", "modificationTime", pa.int64()),
+    ("data_change", "dataChange", pa.bool_()),
+    ("stats", "stats", None),
+    ("schema_id", "schemaId", pa.int64()),
+    ("seq", "seq", pa.int64()),
+    ("file_group", "fileGroup", pa.string()),
+    ("kind", "kind", pa.string()),
+    ("block", "block", pa.string()),
+)
+"""(column of a segment, field of an `add`, type); the types left out follow from the table's schema."""
+
+TOMBSTONES: Final = pa.schema(
+    [
+        ("key", pa.string()),
+        ("deletion_timestamp", pa.int64()),
+        ("data_change", pa.bool_()),
+        ("extra", pa.string()),
+    ]
+)
+"""Removed files; `extra` is the JSON of the fields that are not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How rows are typed: by the table's schema and its partition columns."""
+
+    schema: StructType
+    partition_columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, metadata: Metadata) -> Shape:
+        """The shape of rows under this metadata."""
+        return cls(metadata.schema, metadata.partition_columns)
+
+    @property
+    def partition_type(self) -> Any:
+        """A text per partition column."""
+        return pa.struct([(name, pa.string()) for name in self.partition_columns])
+
+    @property
+    def stats_type(self) -> Any:
+        """The whole `stats` object, each bound in its wire type."""
+        return stats_wire_type(self.schema, self.partition_columns)
+
+    def wire(self) -> Any:
+        """The Arrow type of the body of an `add` whose fields are all known."""
+        return pa.struct([(field, self._type(column, kind)) for column, field, kind in FIELDS])
+
+    def columns(self) -> Any:
+        """The Arrow schema of a segment; `extra` is the JSON of tags and of fields that are not known."""
+        known = [(column, self._type(column, kind)) for column, _, kind in FIELDS]
+        return pa.schema([*known, ("extra", pa.string())])
+
+    def _type(self, column: str, kind: Any) -> Any:
+        if kind is not None:
+            return kind
+        return self.partition_type if column == "partition_values" else self.stats_type
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Rows that never change, typed by `shape`; `dead` marks those that are no longer in the table."""
+
+    table: pa.Table
+    dead: npt.NDArray[np.bool_]
+    shape: Shape
+
+    @classmethod
+    def alive(cls, table: Any, shape: Shape) -> Segment:
+        """A segment whose rows are all in the table."""
+        return cls(table, np.zeros(table.num_rows, np.bool_), shape)
+
+    @property
+    def num_live(self) -> int:
+        """The number of rows that are in the table."""
+        return len(self.dead) - int(np.count_nonzero(self.dead))
+
+    def bury(self, rows: npt.NDArray[np.bool_]) -> Segment:
+        """The same columns, with these rows dead as well."""
+        return replace(self, dead=self.dead | rows) if rows.any() else self
+
+    def contains(self, keys: Any) -> npt.NDArray[np.bool_]:
+        """One bit per row: its key is one of these."""
+        return np.asarray(pc.is_in(self.table.column("key"), keys))
+
+    def without_many_dead(self) -> Segment:
+        """The same live rows; copied once a fifth of all rows is dead."""
+        if 5 * int(np.count_nonzero(self.dead)) <= len(self.dead):
+            return self
+        return Segment.alive(self.table.filter(pa.array(~self.dead)), self.shape)
+
+    def column(self, name: str) -> Any:
+        """The live rows of one column."""
+        return self._live(self.table.column(name))
+
+    def statistic(self, path: tuple[str, ...]) -> Any | None:
+        """The live rows of one part of the statistics; None if this segment knows no such part."""
+        kind = self.table.schema.field("stats").type
+        for name in path:
+            index = kind.get_field_index(name) if pa.types.is_struct(kind) else -1
+            if index < 0:
+                return None
+            kind = kind.field(index).type
+        return self._live(pc.struct_field(self.table.column("stats"), list(path)))
+
+    def _live(self, column: Any) -> Any:
+        return column.filter(pa.array(~self.dead)) if self.dead.any() else column
+
+
+def conform(column: Any, kind: Any) -> Any:
+    """The same values under the type they have since the schema changed; what has none is null.
+
+    An integer's bound becomes text when its column became a decimal, and a double when it became one.
+    """
+    if column.type == kind:
+        return column
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([conform(chunk, kind) for chunk in column.chunks], kind)
+    if pa.types.is_struct(column.type) and pa.types.is_struct(kind):
+        return _conform_struct(column, kind)
+    try:
+        return column.cast(kind)
+    except pa.ArrowException:  # not one value of the narrow type: garbage that some writer left
+        return pa.nulls(len(column), kind)
+
+
+def _conform_struct(array: Any, kind: Any) -> Any:
+    names = [field.name for field in array.type]
+    children = dict(zip(names, array.flatten(), strict=True))
+    parts = [
+        conform(children[field.name], field.type)
+        if field.name in children
+        else pa.nulls(len(array), field.type)
+        for field in kind
+    ]
+    if not parts:
+        return (
+            pa.array([{}] * len(array), kind) if array.null_count == 0 else pa.nulls(len(array), kind)
+        )
+    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())

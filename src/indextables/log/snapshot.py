@@ -1,0 +1,186 @@
+"""The table at one version: few facts as objects, all files as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.core.index import ColumnStatsIndex
+from indextables.core.types import StructType
+from indextables.log.actions import Metadata, Protocol, Txn, Unknown
+from indextables.log.reconcile import Files
+from indextables.log.segments import Shape, conform
+from indextables.log.split import Split
+from indextables.log.stats_source import SnapshotStats
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a reader of this version sees; it never changes, so everything derived from it is cached.
+
+    All arrays and masks over files are in one order: by `seq`, then by key.
+    """
+
+    version: int
+    timestamp_ms: int | None
+    commit_id: str | None
+    protocol: Protocol
+    metadata: Metadata
+    txns: Mapping[str, Txn] = field(repr=False)
+    min_read_version: int = field(repr=False)
+    unknown: tuple[Unknown, ...] = field(repr=False)
+    state: Files = field(repr=False)
+    table_uri: str
+
+    @property
+    def schema(self) -> StructType:
+        """The table's columns, partition columns included."""
+        return self.metadata.schema
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Columns whose value is one per split."""
+        return self.metadata.partition_columns
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table's own settings."""
+        return self.metadata.properties
+
+    @cached_property
+    def num_files(self) -> int:
+        """The number of live files, log files of slices included."""
+        return sum(segment.num_live for segment in self.state.segments)
+
+    @cached_property
+    def total_bytes(self) -> int:
+        """The size of all live files together."""
+        return pc.sum(self.column("size")).as_py() or 0
+
+    @property
+    def tombstones(self) -> Any:
+        """Removed files as a table: key, deletion_timestamp, data_change, extra."""
+        return self.state.tombstones
+
+    def files(self) -> Any:
+        """Every live file as a row of an Arrow table; see `segments.FIELDS` for the columns."""
+        return self._files
+
+    def column(self, name: str) -> Any:
+        """One column of `files()`, without building the others."""
+        kind = self._shape.columns().field(name).type
+        return self.ordered([conform(s.column(name), kind) for s in self.state.segments], kind)
+
+    def statistic(self, path: tuple[str, ...], kind: Any) -> Any | None:
+        """One part of the statistics, such as ("minValues", "a"); None if no file has it."""
+        parts = [(s, s.statistic(path)) for s in self.state.segments]
+        if all(part is None for _, part in parts):
+            return None
+        columns = [
+            pa.nulls(s.num_live, kind) if part is None else conform(part, kind) for s, part in parts
+        ]
+        return self.ordered(columns, kind)
+
+    def stats_source(self) -> SnapshotStats:
+        """The statistics of all live files, for the pruner."""
+        return SnapshotStats(self)
+
+    def index(self) -> ColumnStatsIndex:
+        """The statistics decoded by column; what one plan decoded the next one finds."""
+        return self._index
+
+    def splits(self, mask: npt.NDArray[np.bool_] | None = None) -> list[Split]:
+        """The files where the mask is set (all without one) as objects, in the snapshot's order."""
+        files = self.files() if mask is None else self.files().filter(pa.array(mask))
+        return [Split.of(row, self.schema) for row in files.to_pylist()]
+
+    def split(self, key: str) -> Split | None:
+        """The live file under this key."""
+        found = self.splits(np.asarray(pc.equal(self.column("key"), key)))
+        return found[0] if found else None
+
+    @cached_property
+    def groups(self) -> frozenset[str]:
+        """The file groups of a table with slices."""
+        return frozenset(pc.unique(self.column("file_group").drop_null()).to_pylist())
+
+    def groups_of(self, keys: frozenset[str]) -> frozenset[str]:
+        """The file groups that the files under these keys belong to."""
+        chosen = pc.is_in(self.column("key"), pa.array(sorted(keys), pa.string()))
+        return frozenset(self.column("file_group").filter(chosen).drop_null().to_pylist())
+
+    def ordered(self, columns: list[Any], kind: Any) -> Any:
+        """Columns of the segments' live rows as one column in the snapshot's order."""
+        chunks = [c for column in columns for c in getattr(column, "chunks", [column])]
+        column = pa.chunked_array(chunks, kind)
+        return column if self._order is None else column.take(self._order)
+
+    @cached_property
+    def _index(self) -> ColumnStatsIndex:
+        return ColumnStatsIndex(self.stats_source())
+
+    @cached_property
+    def _shape(self) -> Shape:
+        return Shape.of(self.metadata)
+
+    @cached_property
+    def _files(self) -> Any:
+        columns = self._shape.columns()
+        return pa.table([self.column(name) for name in columns.names], schema=columns)
+
+    @cached_property
+    def _order(self) -> Any | None:
+        """The rows of all segments in order of seq and key; None if they are in order already."""
+        segments = self.state.segments
+        rows = pa.table(
+            {
+                name: pa.chunked_array([c for s in segments for c in s.column(name).chunks], kind)
+                for name, kind in (("seq", pa.int64()), ("key", pa.string()))
+            }
+        )
+        if _is_sorted(rows):
+            return None
+        return pc.sort_indices(rows, [("seq", "ascending"), ("key", "ascending")])
+
+
+def _is_sorted(rows: Any) -> bool:
+    if rows.num_rows < 2:
+        return True
+    seq = rows.column("seq").to_numpy()
+    ascending = seq[:-1] < seq[1:]
+    ties = seq[:-1] == seq[1:]
+    if not (ascending | ties).all():
+        return False
+    keys = rows.column("key").combine_chunks()
+    below = np.asarray(pc.less(keys.slice(0, len(keys) - 1), keys.slice(1)))
+    return bool((ascending | below).all())
+
+
+def same_state(left: Snapshot, right: Snapshot) -> bool:
+    """True if two snapshots show the same table, however each was put together."""
+    few = (
+        "version",
+        "commit_id",
+        "timestamp_ms",
+        "protocol",
+        "metadata",
+        "min_read_version",
+        "unknown",
+    )
+    return (
+        all(getattr(left, name) == getattr(right, name) for name in few)
+        and dict(left.txns) == dict(right.txns)
+        and left.files().equals(right.files())
+        and _by_key(left.tombstones).equals(_by_key(right.tombstones))
+    )
+
+
+def _by_key(tombstones: Any) -> Any:
+    return tombstones.sort_by("key").combine_chunks()

@@ -1,0 +1,103 @@
+"""The last line of a file proves that the file is whole, or shows that it is not."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+from indextables.core.types import StructType
+from indextables.errors import LogCorruptedError
+from indextables.log.actions import Action, CommitInfo
+from indextables.log.codec import encode_action
+from indextables.log.decode import decode_action
+from indextables.log.lenient import Place, loads
+
+_GZIP: Final = b"\x1f\x8b"
+_PREFIXED_GZIP: Final = b"\x01\x01" + _GZIP
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Every byte is there: the checksum of the trailer says so."""
+
+    info: CommitInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """Bytes are missing or changed; `line` is where that shows."""
+
+    reason: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unverified:
+    """Another writer's file: it may be whole, nothing proves it."""
+
+
+Verdict: TypeAlias = Whole | Torn | Unverified
+
+
+def seal(actions: Sequence[Action], info: CommitInfo, *, version: int, schema: StructType) -> bytes:
+    """The bytes of a commit: its actions, then the trailer that counts and checks them."""
+    lines = [encode_action(action, version=version, schema=schema) for action in actions]
+    body = b"".join(lines)
+    sealed = replace(info, actions=len(lines), crc32=zlib.crc32(body))
+    return body + encode_action(sealed, version=version, schema=schema)
+
+
+def unpack(raw: bytes) -> bytes:
+    """The text of a log file, whether it is stored plain, as gzip, or as gzip behind two marker bytes."""
+    if raw.startswith(_PREFIXED_GZIP):
+        raw = raw[2:]
+    return gzip.decompress(raw) if raw.startswith(_GZIP) else raw
+
+
+def verify(data: bytes) -> Verdict:
+    """Whole only if the last line is a trailer and its count and checksum fit all bytes before it."""
+    if not data or data.isspace():
+        return Torn("the file is empty", 1)
+    start = data.rfind(b"\n", 0, _end(data)) + 1
+    line = data.count(b"\n", 0, start) + 1
+    info = _trailer(data[start : _end(data)])
+    if info is None:
+        return Unverified()
+    if info.crc32 != zlib.crc32(memoryview(data)[:start]):
+        return Torn("the checksum in the last line does not fit the lines before it", line)
+    if info.actions != line - 1:
+        return Torn(f"the last line counts {info.actions} actions, there are {line - 1}", line)
+    return Whole(info)
+
+
+def _end(data: bytes) -> int:
+    """Where the text of the last line ends; no copy, the file may be large."""
+    end = len(data)
+    while end and data[end - 1] in b"\r\n":
+        end -= 1
+    return end
+
+
+def last_info(data: bytes) -> CommitInfo | None:
+    """The commitInfo in the last line, whoever wrote it; nothing is checked."""
+    start = data.rfind(b"\n", 0, _end(data)) + 1
+    return _info(data[start : _end(data)])
+
+
+def _trailer(line: bytes) -> CommitInfo | None:
+    """The commitInfo that ends a file of ours; None for any other line."""
+    info = _info(line) if line.startswith(b'{"commitInfo":') else None
+    return info if info is not None and info.crc32 is not None else None
+
+
+def _info(line: bytes) -> CommitInfo | None:
+    place = Place("", 0)
+    try:
+        value: Any = loads(line, place)
+        info = decode_action("commitInfo", value.get("commitInfo"), line, place)
+    except (LogCorruptedError, AttributeError):
+        return None
+    return info if isinstance(info, CommitInfo) else None

@@ -1,0 +1,250 @@
+"""The log of one table: open it at any version, commit to it, keep it short."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from indextables.config import (
+    CHECKPOINT_INTERVAL,
+    COMMIT_MAX_ATTEMPTS,
+    LOG_RETENTION,
+    VACUUM_RETENTION,
+    Config,
+)
+from indextables.errors import (
+    IndexTablesError,
+    LogReplacedError,
+    TableExistsError,
+    VersionNotFoundError,
+)
+from indextables.log.checkpoint import Written, write_checkpoint, write_hint
+from indextables.log.cleanup import cleanup
+from indextables.log.commit import Committed, Planner, commit, first_snapshot, sealed
+from indextables.log.files import LogBody, read_info
+from indextables.log.history import HistoryEntry, history, version_at
+from indextables.log.listing import Listing, find_commit, list_from, list_log
+from indextables.log.load import load, read_bodies
+from indextables.log.names import LOG_DIRECTORY, WIDTH, LogNames
+from indextables.log.plan import CommitPlan
+from indextables.log.protocol import needs_trailer
+from indextables.log.publish import Publisher
+from indextables.log.replay import replay
+from indextables.log.snapshot import Snapshot
+from indextables.storage.base import LogStore
+
+_logger: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The newest snapshot this handle knows, and what its commit looked like in the listing."""
+
+    snapshot: Snapshot
+    listing: Listing
+
+
+class TransactionLog:
+    """Each `snapshot()` sees the newest version; what was read before is not read again.
+
+    Safe to share between threads. `now_ms` and `pause` exist for tests.
+    """
+
+    def __init__(
+        self,
+        store: LogStore,
+        config: Config | None = None,
+        *,
+        directory: str = LOG_DIRECTORY,
+        now_ms: Callable[[], int] | None = None,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.store = store
+        self.names = LogNames(directory)
+        self._config = config or Config({})
+        self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
+        self._pause = pause
+        self._lock = threading.Lock()
+        self._seen: _Seen | None = None
+
+    def snapshot(
+        self, version: int | None = None, timestamp: int | dt.datetime | None = None
+    ) -> Snapshot:
+        """The table now, at a version, or at a moment (milliseconds, or a datetime with a zone)."""
+        if version is not None and timestamp is not None:
+            raise ValueError("a version or a timestamp, not both")
+        if timestamp is not None:
+            version = self._version_at(_milliseconds(timestamp))
+        if version is None:
+            return self._newest()
+        return load(self.store, self.names, version)[0]
+
+    def exists(self) -> bool:
+        """True if there is a log with at least one commit or checkpoint."""
+        return any(True for _ in self.names.parse_all(self.store.list(self.names.prefix)))
+
+    def history(self, limit: int | None = None) -> list[HistoryEntry]:
+        """The commits that are kept, newest first."""
+        listing = list_log(self.store, self.names)
+        if listing.newest < 0:
+            self._newest()  # raises what is wrong
+        return list(itertools.islice(history(self.store, listing), limit))
+
+    def create(self, plan: CommitPlan) -> Committed:
+        """The plan as version 0; TableExistsError if there is a table, also if it appears meanwhile."""
+        if self.exists():
+            raise self._exists()
+        publisher, commit_id = self._publisher(WIDTH), uuid.uuid4().hex
+        data = sealed(plan, None, None, commit_id, self._now_ms())
+        if not publisher.publish(0, data, commit_id):
+            raise self._exists()
+        snapshot = first_snapshot(publisher.file(0), data, self.store.uri)
+        self._remember(snapshot, Listing.of(self.names, [publisher.file(0)], complete=True))
+        return Committed(0, snapshot)
+
+    def commit(self, planner: Planner, snapshot: Snapshot | None = None) -> Committed:
+        """What the planner wants, as the next version, exactly once; it may be asked more than once.
+
+        `snapshot` is what the planner may already have read (the newest without one).
+        """
+        base = snapshot or self._newest()
+        width = self._writable_width()
+        done = commit(
+            self._publisher(width),
+            planner,
+            base,
+            winners_after=lambda known: self._commits_after(known, width),
+            max_attempts=self._setting(base).get(COMMIT_MAX_ATTEMPTS),
+        )
+        if not done.no_op:
+            mine = self._publisher(width).file(done.version)
+            self._remember(done.snapshot, Listing.of(self.names, [mine], complete=False))
+            self._after_commit(done.snapshot)
+        return done
+
+    def checkpoint(self, snapshot: Snapshot | None = None) -> Written:
+        """Writes a checkpoint of the newest version (or of this snapshot) and points to it."""
+        snapshot = snapshot or self._newest()
+        width = self._writable_width()
+        retention = self._setting(snapshot).get(VACUUM_RETENTION) / dt.timedelta(milliseconds=1)
+        written = write_checkpoint(
+            self.store,
+            self.names,
+            snapshot,
+            keep_removes_after=self._now_ms() - int(retention),
+            width=width,
+        )
+        write_hint(self.store, self.names, written)
+        return written
+
+    def cleanup(self) -> list[str]:
+        """Deletes log files that no version within the retention needs; returns their keys."""
+        snapshot = self._newest()
+        retention = self._setting(snapshot).get(LOG_RETENTION) / dt.timedelta(milliseconds=1)
+        ordered = needs_trailer(snapshot.protocol)
+        return cleanup(self.store, self.names, self._now_ms() - int(retention), ordered=ordered)
+
+    def _after_commit(self, snapshot: Snapshot) -> None:
+        """A checkpoint now and then; the commit is done, so nothing here may fail it."""
+        try:
+            interval = self._setting(snapshot).get(CHECKPOINT_INTERVAL)
+            if interval and snapshot.version % interval == 0:
+                self.checkpoint(snapshot)
+                self.cleanup()
+        except IndexTablesError as error:
+            _logger.warning("no checkpoint of version %d: %s", snapshot.version, error)
+
+    def _setting(self, snapshot: Snapshot) -> Config:
+        own = Config.of(table=snapshot.properties)
+        return Config({**own.settings, **self._config.settings})
+
+    def _publisher(self, width: int) -> Publisher:
+        return Publisher(self.store, self.names, width, self._now_ms, self._pause)
+
+    def _exists(self) -> TableExistsError:
+        return TableExistsError(
+            f"there is a table at {self.store.uri} already",
+            hint="open it with Table(path), or choose another path",
+            uri=self.store.uri,
+        )
+
+    def _newest(self) -> Snapshot:
+        """The newest version: what is known already, and the commits after it."""
+        seen = self._seen
+        if seen is None:
+            return self._remember(*load(self.store, self.names))
+        known, width = seen.snapshot, seen.listing.width
+        listing = list_from(self.store, self.names, known.version, width)
+        if listing.complete or not self._is_same(seen, listing):
+            return self._remember(*load(self.store, self.names))
+        if listing.newest == known.version:
+            return self._remember(known, listing)
+        try:
+            return self._remember(self._replayed(known, listing), listing)
+        except LogReplacedError:
+            return self._remember(*load(self.store, self.names))
+
+    def _replayed(self, known: Snapshot, listing: Listing) -> Snapshot:
+        return replay(known, self._bodies(known, listing), self.store.uri)
+
+    def _bodies(self, known: Snapshot, listing: Listing) -> list[LogBody]:
+        wanted = range(known.version + 1, listing.newest + 1)
+        return read_bodies(self.store, [find_commit(self.store, listing, v) for v in wanted])
+
+    def _is_same(self, seen: _Seen, listing: Listing) -> bool:
+        """The commit this handle knows is still the one under its name."""
+        version = seen.snapshot.version
+        before, now = seen.listing.commits.get(version), listing.commits.get(version)
+        if now is None or before == now:
+            return before == now
+        info = read_info(self.store, now[0])
+        return (info.commit_id if info else None) == seen.snapshot.commit_id
+
+    def _commits_after(self, known: Snapshot, width: int) -> Sequence[LogBody]:
+        listing = list_from(self.store, self.names, known.version + 1, width)
+        listing.check_writable()
+        return self._bodies(known, listing)
+
+    def _writable_width(self) -> int:
+        seen = self._seen
+        if seen is None:
+            self._newest()
+            return self._writable_width()
+        seen.listing.check_writable()
+        return seen.listing.width
+
+    def _remember(self, snapshot: Snapshot, listing: Listing) -> Snapshot:
+        with self._lock:
+            if self._seen is None or snapshot.version >= self._seen.snapshot.version:
+                self._seen = _Seen(snapshot, listing)
+            elif snapshot.commit_id != self._seen.snapshot.commit_id:
+                self._seen = _Seen(
+                    snapshot, listing
+                )  # a log put in place of the one we knew is shorter
+        return snapshot
+
+    def _version_at(self, timestamp_ms: int) -> int:
+        if timestamp_ms > self._now_ms():
+            raise VersionNotFoundError(
+                f"{timestamp_ms} (milliseconds since 1970) lies in the future",
+                hint="leave out the timestamp to read the newest version",
+                timestamp_ms=timestamp_ms,
+            )
+        ordered = needs_trailer(self._newest().protocol)
+        listing = list_log(self.store, self.names)
+        return version_at(self.store, listing, timestamp_ms, ordered=ordered)
+
+
+def _milliseconds(moment: int | dt.datetime) -> int:
+    if isinstance(moment, int):
+        return moment
+    if moment.tzinfo is None:
+        raise ValueError(f"{moment} has no time zone; give one, or milliseconds since 1970")
+    return (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)

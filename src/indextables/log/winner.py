@@ -1,0 +1,86 @@
+"""A commit that came first, seen by the writer that has to live with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.log.actions import CommitInfo
+from indextables.log.reconcile import Files
+from indextables.log.segments import TOMBSTONES, Segment, Shape
+from indextables.log.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Winner:
+    """What one commit changed, by its actions: the name of its operation may be another writer's."""
+
+    version: int
+    info: CommitInfo
+    before: Snapshot
+    """The table it was committed to."""
+    after: Snapshot
+    adds: Any
+    """Its adds as rows of a segment."""
+    shape: Shape
+    removed: frozenset[str]
+
+    @property
+    def changes_metadata(self) -> bool:
+        """True if schema, partitioning or properties are others now."""
+        return self.after.metadata != self.before.metadata
+
+    @property
+    def changes_protocol(self) -> bool:
+        """True if the table asks more, or less, of its readers and writers now."""
+        return self.after.protocol != self.before.protocol
+
+    @cached_property
+    def reanalyzed(self) -> frozenset[str]:
+        """Live files whose entry it replaced without touching their rows."""
+        keys = self.adds.column("key")
+        seen = np.zeros(len(keys), np.bool_)
+        for segment in self.before.state.segments:
+            seen |= np.asarray(pc.is_in(keys, segment.column("key")))
+        return frozenset(keys.filter(pa.array(seen)).to_pylist()) - self.removed
+
+    @cached_property
+    def new_rows(self) -> Snapshot:
+        """A snapshot of just the files with rows that were not in the table before, for the pruner."""
+        rows = self.adds.filter(pc.and_(self.adds.column("data_change"), pc.invert(self._is_delete())))
+        rows = rows.filter(
+            pc.invert(pc.is_in(rows.column("key"), pa.array(self.reanalyzed, pa.string())))
+        )
+        files = Files((Segment.alive(rows, self.shape),), TOMBSTONES.empty_table())
+        return replace(self.after, state=files)
+
+    @cached_property
+    def log_groups(self) -> frozenset[str]:
+        """File groups that received a log file."""
+        logs = self.adds.filter(pc.equal(self.adds.column("kind"), "log"))
+        return frozenset(logs.column("file_group").drop_null().to_pylist())
+
+    @cached_property
+    def old_groups(self) -> frozenset[str]:
+        """Of the groups it wrote to, those that existed before."""
+        mine = frozenset(pc.unique(self.adds.column("file_group").drop_null()).to_pylist())
+        return mine & self.before.groups
+
+    def in_new_groups(self) -> npt.NDArray[np.bool_]:
+        """Of `new_rows`, those in groups that did not exist before (or in no group at all)."""
+        groups = self.new_rows.column("file_group")
+        return ~np.asarray(pc.is_in(groups, pa.array(self.old_groups, pa.string())))
+
+    @cached_property
+    def vanished_groups(self) -> frozenset[str]:
+        """File groups that had a file before it and have none after it."""
+        return self.before.groups_of(self.removed) - self.after.groups
+
+    def _is_delete(self) -> Any:
+        return pc.fill_null(pc.equal(self.adds.column("block"), "delete"), fill_value=False)
