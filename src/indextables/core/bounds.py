@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.core.arrays import FileMask, as_mask, is_null, without
 from indextables.core.intervals import TOP, Cuts
-from indextables.core.source import FileMask
 from indextables.core.space import Ordinals
 
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -20,12 +20,6 @@ _FEW: Final = 4
 """So many intervals are compared one by one, whatever else is at hand."""
 _SOME: Final = 32
 """So many intervals are not worth sorting the bounds of a text column for."""
-
-
-def known(mask: Any, *, unknown: bool) -> FileMask:
-    """An Arrow boolean array as a mask, its nulls answered by `unknown`."""
-    filled = mask.fill_null(unknown) if mask.null_count else mask
-    return filled.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
 @dataclass(slots=True)
@@ -99,9 +93,9 @@ class ByteBounds:
         return hit
 
     def _between(self, start: bytes, end: Any) -> FileMask:
-        reached = known(pc.greater_equal(self.hi, pa.scalar(start, pa.large_binary())), unknown=True)
+        reached = as_mask(pc.greater_equal(self.hi, pa.scalar(start, pa.large_binary())), unknown=True)
         if end is not TOP:
-            reached &= known(pc.less(self.lo, pa.scalar(end, pa.large_binary())), unknown=True)
+            reached &= as_mask(pc.less(self.lo, pa.scalar(end, pa.large_binary())), unknown=True)
         return reached
 
     def _search(self, starts: tuple[Any, ...], ends: tuple[Any, ...]) -> FileMask:
@@ -128,7 +122,7 @@ def _first_at_least(values: Any, wanted: tuple[Any, ...]) -> npt.NDArray[np.int6
     needles = pa.array([b"" if value is TOP else value for value in wanted], pa.large_binary())
     while (active := np.flatnonzero(low < high)).size:
         middle = (low[active] + high[active]) // 2
-        less = known(
+        less = as_mask(
             pc.less(values.take(pa.array(middle)), needles.take(pa.array(active))), unknown=False
         )
         low[active[less]] = middle[less] + 1
@@ -155,7 +149,7 @@ def bounds_of(lo: Any, hi: Any, space: Ordinals) -> Bounds:
 def _integers(values: Any, space: Ordinals, unknown: int) -> Integers:
     ordinals = _ordinals(values, space)
     if values.null_count:
-        ordinals[known(values.is_null(), unknown=False)] = unknown
+        ordinals[is_null(values)] = unknown
     return ordinals
 
 
@@ -197,5 +191,4 @@ def _wide_column(decimals: Any) -> Any:
         pa.binary(16), len(decimals), [None, pa.py_buffer(out.tobytes())]
     )
     column = fixed.cast(pa.large_binary())
-    unknown = known(decimals.is_null(), unknown=False)
-    return pc.if_else(pa.array(~unknown), column, pa.scalar(None, pa.large_binary()))
+    return without(column, is_null(decimals))

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from indextables.core.arrays import FileMask, as_array, is_null
 from indextables.core.partitions import read_partition
-from indextables.core.source import FileMask, StatsSource
-from indextables.core.stored_bounds import Side, as_array, as_mask, read_bounds
+from indextables.core.source import StatsSource
+from indextables.core.stored_bounds import read_bounds
 from indextables.core.types import FieldPath, Leaf, is_float, is_orderable
 from indextables.core.values import index_type
 
@@ -90,8 +91,12 @@ def load_leaf(source: StatsSource, leaf: Leaf) -> ColumnStats:
     presence = read_presence(source, leaf.path, has_nan=is_float(leaf.type))
     if not is_orderable(leaf.type, leaf.field.metadata):
         return _without_bounds(presence, index_type(leaf.type))
-    lower, upper = _where_present(read_bounds(source, leaf.path, leaf.type), source.absent(leaf.path))
-    has_lower, has_upper = as_mask(lower.values.is_valid()), as_mask(upper.values.is_valid())
+    lower, upper = read_bounds(source, leaf.path, leaf.type)
+    absent = source.absent(leaf.path)
+    if absent is not None:
+        # Bounds under the name of a column that was dropped and added again are another column's.
+        lower, upper = lower.without(absent), upper.without(absent)
+    has_lower, has_upper = ~is_null(lower.values), ~is_null(upper.values)
     # Counts that leave no room for a value, and yet a bound: one of them lies, so neither is proof.
     may_value = presence.may_value | has_lower | has_upper
     return ColumnStats(
@@ -104,18 +109,6 @@ def load_leaf(source: StatsSource, leaf: Leaf) -> ColumnStats:
         upper.exact,
         missing=may_value & ~has_lower & ~has_upper,
     )
-
-
-def _where_present(sides: tuple[Side, Side], absent: FileMask | None) -> tuple[Side, Side]:
-    """Bounds under the name of a column that was dropped and added again are another column's."""
-    if absent is None or not absent.any():
-        return sides
-    lower, upper = (Side(_nulled(side.values, absent), side.exact & ~absent) for side in sides)
-    return lower, upper
-
-
-def _nulled(values: Any, rows: FileMask) -> Any:
-    return pa.compute.if_else(pa.array(rows), pa.scalar(None, values.type), values)
 
 
 def _without_bounds(presence: Presence, dtype: pa.DataType) -> ColumnStats:
@@ -152,7 +145,7 @@ def load_struct(source: StatsSource, path: FieldPath, inside: Sequence[Leaf]) ->
 def load_partition(source: StatsSource, leaf: Leaf) -> ColumnStats:
     """The statistics of a partition column: both bounds are the one value."""
     found = read_partition(source.partition_value(leaf.path[0]), leaf.type)
-    exact = as_mask(found.values.is_valid())
+    exact = ~is_null(found.values)
     nowhere = np.zeros_like(exact)
     masks = (found.may_null, found.may_nan, found.may_value)
     return ColumnStats(found.values, found.values, *masks, exact, exact, missing=nowhere)

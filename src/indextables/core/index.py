@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from indextables.core.arrays import FileMask
 from indextables.core.bounds import Bounds, bounds_of
 from indextables.core.column_stats import (
     ColumnStats,
@@ -10,7 +11,7 @@ from indextables.core.column_stats import (
     load_partition,
     load_struct,
 )
-from indextables.core.source import FileMask, ListSource, StatsSource, source_of
+from indextables.core.source import ListSource, StatsSource, source_of
 from indextables.core.space import Ordinals, space_of
 from indextables.core.types import FieldPath, Leaf, leaves, resolve
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from indextables.core.arrays import FileMask
 from indextables.core.correlate import View
-from indextables.core.source import FileMask
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.bounds import Bounds, bounds_of, known
+from indextables.core.arrays import FileMask, as_mask
+from indextables.core.bounds import Bounds, bounds_of
 from indextables.core.index import ColumnStatsIndex
 from indextables.core.masks import Masks
 from indextables.core.predicate import CompareOp, NanRule
-from indextables.core.source import FileMask
 from indextables.core.space import Ordinals, space_of
 from indextables.core.types import DecimalType, FieldPath, PrimitiveType
 
@@ -162,12 +162,14 @@ def _with_nan_on_top(column: _Column, top: int) -> _Column:
 def _may_be_less(low: Any, high: Any, *, or_equal: bool) -> FileMask:
     """Whether a value at or above `low` may be less than one at or below `high`."""
     if isinstance(low, np.ndarray):
-        return np.less_equal(low, high) if or_equal else np.less(low, high)
+        hit: FileMask = low <= high if or_equal else low < high
+        return hit
     compare = pc.less_equal if or_equal else pc.less
-    return known(compare(low, high), unknown=True)
+    return as_mask(compare(low, high), unknown=True)
 
 
 def _same(a: Any, b: Any) -> FileMask:
     if isinstance(a, np.ndarray):
-        return np.equal(a, b)
-    return known(pc.equal(a, b), unknown=False)
+        hit: FileMask = a == b
+        return hit
+    return as_mask(pc.equal(a, b))

@@ -10,8 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from indextables.core.source import FileMask
-from indextables.core.stored_bounds import as_array, as_mask
+from indextables.core.arrays import FileMask, as_array, as_mask, is_null
 from indextables.core.types import INTEGERS, DataType, DecimalType, PrimitiveType
 from indextables.core.values import Physical, decode_value, index_type
 
@@ -40,9 +39,9 @@ def read_partition(text: Any, dtype: DataType) -> PartitionValues:
     values = pa.array(typed, index_type(dtype)).take(encoded.indices)
     # The empty text is how Spark writes NULL into a path.
     empty = [value == "" for value in encoded.dictionary.to_pylist()]
-    null = as_mask(encoded.indices.is_null()) | _each(empty, encoded.indices)
+    null = is_null(encoded.indices) | _each(empty, encoded.indices)
     nan = _each(is_nan, encoded.indices)
-    unknown = as_mask(values.is_null()) & ~null & ~nan
+    unknown = is_null(values) & ~null & ~nan
     maybe_nan = unknown if dtype in _FLOATS else np.zeros_like(unknown)
     return PartitionValues(values, null | unknown, nan | maybe_nan, ~null & ~nan)
 

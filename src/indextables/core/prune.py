@@ -12,12 +12,12 @@ from typing import TypeVar, assert_never
 
 import numpy as np
 
+from indextables.core.arrays import FileMask
 from indextables.core.correlate import Atom, Folded, Joint, Tree, correlate
 from indextables.core.index import ColumnStatsIndex
 from indextables.core.masks import Masks, conjunction, disjunction
 from indextables.core.pairs import compare_columns
 from indextables.core.predicate import Compare, Constant, Opaque, Predicate, Ref
-from indextables.core.source import FileMask
 from indextables.core.states import States
 from indextables.core.types import FieldPath
 

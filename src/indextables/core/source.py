@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from indextables.core.arrays import FileMask
 from indextables.core.split_stats import SplitStats
 from indextables.core.types import DataType, FieldPath, StructType, resolve
 from indextables.core.values import Omit, Physical, encode_value, wire_type
-
-FileMask: TypeAlias = npt.NDArray[np.bool_]
-"""One bit per split, in the order of the source."""
 
 
 @runtime_checkable

@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.core.arrays import FileMask, as_array, as_mask, is_null, without
 from indextables.core.prefix import lower_bounds, marked, upper_bounds
-from indextables.core.source import FileMask, StatsSource
+from indextables.core.source import StatsSource
 from indextables.core.types import DataType, FieldPath, PrimitiveType, is_float
 from indextables.core.values import decode_column, index_type
 
@@ -23,16 +24,9 @@ class Side(NamedTuple):
     values: Any
     exact: FileMask
 
-
-def as_array(column: Any) -> Any:
-    """One Arrow array, whatever number of chunks the source has."""
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def as_mask(booleans: Any) -> FileMask:
-    """An Arrow boolean array as a mask; null is False."""
-    filled = booleans.fill_null(value=False) if booleans.null_count else booleans
-    return filled.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    def without(self, rows: FileMask) -> Side:
+        """The same bounds with those of some splits forgotten."""
+        return Side(without(self.values, rows), self.exact & ~rows)
 
 
 def read_bounds(source: StatsSource, path: FieldPath, dtype: DataType) -> tuple[Side, Side]:
@@ -41,14 +35,7 @@ def read_bounds(source: StatsSource, path: FieldPath, dtype: DataType) -> tuple[
     lies = as_mask(pc.greater(lower.values, upper.values))
     for which in ("min", "max") if is_float(dtype) else ():
         lies = lies | _is_nan(source.bound(which, path), len(lies))
-    return _without(lower, lies), _without(upper, lies)
-
-
-def _without(side: Side, rows: FileMask) -> Side:
-    if not rows.any():
-        return side
-    values = pc.if_else(pa.array(rows), pa.scalar(None, side.values.type), side.values)
-    return Side(values, side.exact & ~rows)
+    return lower.without(lies), upper.without(lies)
 
 
 def _is_nan(wire: Any, count: int) -> FileMask:
@@ -67,7 +54,7 @@ def _read(source: StatsSource, which: Literal["min", "max"], path: FieldPath, dt
     if dtype == PrimitiveType("string"):
         return _read_text(wire, listed, which)
     values = decode_column(wire, dtype, "down" if which == "min" else "up")
-    exact = as_mask(values.is_valid()) & ~listed
+    exact = ~is_null(values) & ~listed
     if dtype in _INSTANTS:
         return _widen_milliseconds(Side(values, exact), wire, which)
     if is_float(dtype) and pa.types.is_floating(wire.type):
@@ -80,7 +67,7 @@ def _read_text(wire: Any, listed: FileMask, which: Literal["min", "max"]) -> Sid
     cut = marked(wire) | listed
     read = lower_bounds(wire, listed) if which == "min" else upper_bounds(wire, listed)
     values = decode_column(read, PrimitiveType("string"), "down")
-    return Side(values, as_mask(values.is_valid()) & ~cut)
+    return Side(values, ~is_null(values) & ~cut)
 
 
 def _widen_milliseconds(side: Side, wire: Any, which: Literal["min", "max"]) -> Side:
