@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, assert_never
 
 from indextables.core.bound import compare_cut, unless_null, within
@@ -63,6 +63,11 @@ from indextables.errors import UnknownColumnError
 BoundPredicate: TypeAlias = Predicate
 
 _FLIPPED: Final[dict[CompareOp, CompareOp]] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+# Bare words that Spark takes for a call where there is no column of that name.
+_CALLS: Final = frozenset(
+    {"current_date", "current_timestamp", "current_time", "current_user", "user", "session_user"}
+)
+_ENGINE_ONLY: Final = "only an engine can evaluate it"
 _ORDERINGS: Final = frozenset(_FLIPPED)
 
 
@@ -88,6 +93,7 @@ class _Binder:
     schema: StructType
     zone: dt.tzinfo
     case_sensitive: bool
+    found: dict[FieldPath, _Column | None] = field(default_factory=dict)
 
     def bind_node(self, node: Predicate, inner: tuple[Predicate, ...]) -> Predicate:
         match node:
@@ -111,11 +117,16 @@ class _Binder:
                 assert_never(node)
 
     def find(self, path: FieldPath) -> _Column | None:
-        """The column, or None for what only an engine can reach: a value inside a map or list."""
+        """The column, or None for what only an engine knows: part of a map or list, the current date."""
+        if path not in self.found:
+            self.found[path] = self._find(path)
+        return self.found[path]
+
+    def _find(self, path: FieldPath) -> _Column | None:
         try:
             found, dtype = resolve(self.schema, path, case_sensitive=self.case_sensitive)
         except UnknownColumnError:
-            if self._reaches_into_container(path):
+            if path[0].lower() in _CALLS or self._reaches_into_container(path):
                 return None
             raise
         return _Column(Ref(found), dtype, is_orderable(dtype, _metadata(self.schema, found)))
@@ -133,9 +144,7 @@ class _Binder:
     def _with(self, node: Predicate, ref: Ref, then: Callable[[_Column], Predicate]) -> Predicate:
         column = self.find(ref.path)
         if column is None:
-            return self._opaque(
-                Opaque(to_sql(node), (ref.path,), "it reaches into a map, list or variant")
-            )
+            return self._opaque(Opaque(to_sql(node), (ref.path,), _ENGINE_ONLY))
         return then(column)
 
     def _opaque(self, node: Opaque) -> Opaque:
@@ -148,7 +157,7 @@ class _Binder:
             try:
                 return resolve(self.schema, path[:end], case_sensitive=self.case_sensitive)[0]
             except UnknownColumnError:
-                if end == 1:
+                if end == 1 and path[0].lower() not in _CALLS:
                     raise
         return ()
 
@@ -224,8 +233,7 @@ class _Binder:
     def _compare_columns(self, node: Compare, left: Ref, right: Ref) -> Predicate:
         one, two = self.find(left.path), self.find(right.path)
         if one is None or two is None:
-            why = "it reaches into a map, list or variant"
-            return self._opaque(Opaque(to_sql(node), (left.path, right.path), why))
+            return self._opaque(Opaque(to_sql(node), (left.path, right.path), _ENGINE_ONLY))
         bare = Compare(node.op, one.ref, two.ref, node.nan)
         for column in (one, two):
             if not column.comparable:

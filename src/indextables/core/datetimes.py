@@ -29,7 +29,8 @@ _TIMESTAMP: Final = re.compile(
     r"(?:[ T](\d\d?)(?::(\d\d?)(?::(\d\d?)(?:\.(\d{0,9}))?)?)? ?([A-Za-z+-][\w/+:-]*)?)?)?)?",
     re.ASCII,
 )
-_OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?):(\d\d)(?::(\d\d))?", re.ASCII)
+_OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?)(?::(\d\d)(?::(\d\d))?)?", re.ASCII)
+_SURE_ZONE: Final = re.compile(r"Z|UTC|GMT|UT|(?:UTC|GMT|UT)?[+-].*|\w+/.*", re.ASCII)
 _EPOCH: Final = dt.date(1970, 1, 1).toordinal()
 _EPOCH_TIME: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001
 _MICRO: Final = dt.timedelta(microseconds=1)
@@ -89,7 +90,8 @@ def parse_timestamp(text: str) -> Timestamp | None:
     if found is None or days is None:
         return None
     hour, minute, second = (int(part or 0) for part in found.group(5, 6, 7))
-    zone = find_zone(found[9]) if found[9] else None
+    # Java and Python disagree on what EST and its like mean.
+    zone = find_zone(found[9]) if found[9] and _SURE_ZONE.fullmatch(found[9]) else None
     if hour > 23 or minute > 59 or second > 59 or (found[9] and zone is None):
         return None
     # Spark keeps six digits and drops the rest without rounding.

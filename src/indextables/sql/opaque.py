@@ -1,0 +1,70 @@
+"""Conditions that only an engine can evaluate: checked for syntax, and for the columns they read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from indextables.core.predicate import Opaque
+from indextables.core.types import FieldPath
+from indextables.sql.lexer import syntax_error
+
+_BEFORE: Final = "SELECT 1 WHERE (\n"
+_AFTER: Final = "\n)"
+# Words that functions take as they are: date_trunc(MONTH, d).
+_UNITS: Final = frozenset(
+    {
+        "YEAR",
+        "QUARTER",
+        "MONTH",
+        "WEEK",
+        "DAY",
+        "HOUR",
+        "MINUTE",
+        "SECOND",
+        "MILLISECOND",
+        "MICROSECOND",
+    }
+)
+
+
+def opaque(sql: str, start: int, end: int) -> Opaque:
+    """The condition between two places of the source; PredicateError if it is no SQL at all."""
+    text = sql[start:end]
+    try:
+        where = sqlglot.parse_one(f"{_BEFORE}{text}{_AFTER}", dialect="spark").find(exp.Where)
+    except RecursionError:
+        return Opaque(text, why="it is nested too deeply to be read")
+    except SqlglotError as error:
+        at, problem = _place(error, text)
+        raise syntax_error(sql, start + at, problem) from None
+    inner = where.this.this if where is not None else None
+    if not isinstance(inner, exp.Expression) or isinstance(inner, exp.Alias | exp.Select | exp.Tuple):
+        raise syntax_error(sql, start, "this is not one condition")
+    return Opaque(text, tuple(dict.fromkeys(_columns(inner))), "only an engine can evaluate it")
+
+
+def _place(error: SqlglotError, text: str) -> tuple[int, str]:
+    """Where in the text, and what, as far as the error says so."""
+    details = (getattr(error, "errors", None) or [{}])[0]
+    line, column = (details.get("line") or 2) - 2, details.get("col") or 1
+    lines = text.split("\n")
+    if line >= len(lines):
+        return len(text), "the condition ends too early"
+    before = sum(len(one) + 1 for one in lines[:line])
+    highlight = details.get("highlight") or ""
+    return before + max(column - len(highlight), 0), f"unexpected {highlight!r}"
+
+
+def _columns(condition: exp.Expression) -> Iterator[FieldPath]:
+    """Columns of the table: not those of a subquery, nor words that only look like columns."""
+    outer = condition.find_ancestor(exp.Where)
+    for column in condition.find_all(exp.Column, bfs=False):
+        path = tuple(part.name for part in column.parts)
+        is_unit = len(path) == 1 and path[0].upper() in _UNITS and isinstance(column.parent, exp.Func)
+        if not is_unit and column.find_ancestor(exp.Query, exp.Where) is outer:
+            yield path
