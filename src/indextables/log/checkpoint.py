@@ -64,7 +64,7 @@ def write_hint(store: LogStore, names: LogNames, written: Written) -> None:
 
 def encode_checkpoint(snapshot: Snapshot, *, keep_removes_after: int) -> bytes:
     """The bytes of a JSON checkpoint: every action of the state, then the trailer that proves it whole."""
-    lines = [*_state(snapshot), *_removes(snapshot, keep_removes_after), *_adds(snapshot)]
+    lines = [*_state(snapshot), *_removes(snapshot, keep_removes_after), *add_lines(snapshot)]
     body = b"".join(lines)
     info = CommitInfo(
         operation="CHECKPOINT",
@@ -101,7 +101,8 @@ def _removes(snapshot: Snapshot, keep_after: int) -> Iterator[bytes]:
             yield encode_action(remove, version=snapshot.version, schema=snapshot.schema)
 
 
-def _adds(snapshot: Snapshot) -> Iterator[bytes]:
+def add_lines(snapshot: Snapshot) -> Iterator[bytes]:
+    """One line per live file, with everything the log says of it; a repair commits exactly these."""
     for batch in snapshot.files().to_batches(_AT_ONCE):
         for row in batch.to_pylist():
             yield dumps({"add": _add(row)}) + b"\n"
