@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.types import DataType, type_name
+from indextables.core.partitions import decode_partition
+from indextables.core.types import DataType, type_name, type_to_arrow
 from indextables.core.values import OMIT, encode_value
-from indextables.errors import SchemaMismatchError
+from indextables.errors import LogCorruptedError, SchemaMismatchError
 
 NULL_DIRECTORY: Final = "__HIVE_DEFAULT_PARTITION__"
 # Spark's own list, and every control character: keys must not hold any.
@@ -66,6 +67,18 @@ def partition_text(physical: Any, kind: DataType) -> str | None:
             hint="dates and timestamps of partitions lie in the years 1 to 9999",
         )
     return str(encoded).lower() if isinstance(encoded, bool) else str(encoded)
+
+
+def partition_scalar(text: str | None, kind: DataType) -> pa.Scalar:
+    """The value a partition's text stands for; LogCorruptedError if it is no value of that type."""
+    physical = decode_partition(text, kind) if text else None
+    if text and physical is None:
+        raise LogCorruptedError(
+            f"the partition value {text!r} is not a {type_name(kind)}",
+            hint="Table.check() lists the splits that have it",
+            value=text,
+        )
+    return pa.scalar(physical, type_to_arrow(kind))
 
 
 def group_rows(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], Any]]:

@@ -58,6 +58,14 @@ class Written:
     metrics: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """What is left of a split without the rows a condition is TRUE for; without adds: nothing."""
+
+    written: Written
+    removed_rows: int
+
+
 def write_splits(batches: Iterable[pa.RecordBatch], store: LogStore, target: WriteTarget) -> Written:
     """Every row in exactly one split, durable on return; on an error, what was written is removed.
 

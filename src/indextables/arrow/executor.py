@@ -1,0 +1,117 @@
+"""The embedded engine: reads and writes splits in this process, a few at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.arrow.conform import as_reader, check_fits, conform, source_schema
+from indextables.arrow.filters import to_row_mask
+from indextables.arrow.read import Reading, count_rows, read_batches
+from indextables.arrow.write import Rewritten, WriteTarget, Written, write_splits
+from indextables.core.merge import merge_stats
+from indextables.core.predicate import Predicate
+from indextables.core.stats import SplitStats, collect_stats
+from indextables.core.types import FieldPath, StructType
+from indextables.errors import PredicateError
+from indextables.log.actions import Add
+from indextables.log.split import Split
+from indextables.storage.base import LogStore
+
+_THREADS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowExecutor:
+    """Takes Arrow, pandas and Polars data; memory stays bounded by a few row groups per thread."""
+
+    store: LogStore
+
+    def prepare(self, data: Any) -> pa.RecordBatchReader:
+        """A stream over the data, to be read once."""
+        return as_reader(data)
+
+    def source_schema(self, data: pa.RecordBatchReader) -> StructType:
+        """The schema a table of exactly this data would have."""
+        return source_schema(data.schema)
+
+    def write(
+        self,
+        data: pa.RecordBatchReader,
+        target: WriteTarget,
+        *,
+        merge: bool = False,
+        within: Predicate | None = None,
+    ) -> Written:
+        """The data as new splits; nothing is left behind if a row does not fit."""
+        check_fits(data.schema, target.schema, merge=merge)
+        batches: Iterable[pa.RecordBatch] = conform(data, target.schema)
+        if within is not None:
+            batches = _all_within(batches, within)
+        return write_splits(batches, self.store, target)
+
+    def rewrite(
+        self, splits: Sequence[Split], condition: Predicate, target: WriteTarget
+    ) -> dict[str, Rewritten]:
+        """Each split without the rows the condition is TRUE for; untouched ones are left out."""
+        with ThreadPoolExecutor(_THREADS, "indextables-rewrite") as pool:
+            found = pool.map(lambda split: self._rewrite(split, condition, target), splits)
+            pairs = zip(splits, found, strict=True)
+            return {split.path: result for split, result in pairs if result is not None}
+
+    def collect(
+        self, splits: Sequence[Split], schema: StructType, columns: Sequence[FieldPath]
+    ) -> dict[str, SplitStats]:
+        """Exact statistics of these leaves, from the rows."""
+        names = {path[0] for path in columns}
+        wanted = StructType(tuple(field for field in schema if field.name in names))
+        reading = Reading(self.store, schema, wanted.names)
+
+        def collect_one(split: Split) -> SplitStats:
+            parts = [collect_stats(b, wanted, columns) for b in read_batches(reading, [split])]
+            return merge_stats(parts) if parts else SplitStats(num_records=0)
+
+        with ThreadPoolExecutor(_THREADS, "indextables-analyze") as pool:
+            return dict(zip([s.path for s in splits], pool.map(collect_one, splits), strict=True))
+
+    def _rewrite(self, split: Split, condition: Predicate, target: WriteTarget) -> Rewritten | None:
+        # The columns of the condition first: most splits that may match do not, or not in part.
+        matching = count_rows(Reading(self.store, target.schema, (), condition), [split])
+        if matching == 0:
+            return None
+        whole = Reading(self.store, target.schema, target.schema.names)
+        rest = _without(read_batches(whole, [split]), condition)
+        written = write_splits(rest, self.store, target)
+        adds = tuple(_in_place_of(split, add) for add in written.adds)
+        return Rewritten(replace(written, adds=adds), matching)
+
+
+def _in_place_of(split: Split, add: Add) -> Add:
+    """The new file keeps the age of the rows it holds: newer log files still win over it."""
+    return replace(add, seq=split.seq, file_group=split.file_group, kind=split.kind)
+
+
+def _without(batches: Iterable[pa.RecordBatch], condition: Predicate) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield batch.filter(pc.invert(to_row_mask(condition, batch)))
+
+
+def _all_within(batches: Iterable[pa.RecordBatch], within: Predicate) -> Iterator[pa.RecordBatch]:
+    start = 0
+    for batch in batches:
+        outside = pc.invert(to_row_mask(within, batch))
+        if pc.any(outside).as_py():
+            first = pc.index(outside, True).as_py()
+            raise PredicateError(
+                f"row {start + first} of the data does not satisfy the condition of the overwrite: "
+                f"{batch.slice(first, 1).to_pylist()[0]}",
+                hint="rows outside the replaced part belong into append(); nothing was written",
+                row=start + first,
+            )
+        start += batch.num_rows
+        yield batch

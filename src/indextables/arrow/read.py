@@ -1,0 +1,201 @@
+"""Splits into rows: only the columns and row groups that are needed, as the table's schema has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from indextables.arrow.conform import align
+from indextables.arrow.filters import to_pushdown, to_row_mask
+from indextables.arrow.partition import partition_scalar
+from indextables.arrow.readahead import in_order
+from indextables.core.predicate import Predicate
+from indextables.core.rewrite import columns_of
+from indextables.core.types import Field, StructType, schema_to_arrow, type_to_arrow
+from indextables.errors import ObjectNotFoundError, StorageError
+from indextables.log.split import Split
+from indextables.scan.stats import Recorder
+from indextables.storage.base import LogStore
+
+THREADS: Final = 4
+_BATCH_BYTES: Final = 16 << 20
+_BATCH_ROWS: Final = 1 << 16
+_FORMAT: Final = ds.ParquetFileFormat(read_options={"coerce_int96_timestamp_unit": "us"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What to read of each split: some columns, of the rows for which the predicate is TRUE."""
+
+    store: LogStore
+    schema: StructType
+    columns: tuple[str, ...]
+    predicate: Predicate | None = None
+    """Bound to the schema (`core.bind`)."""
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        """The columns asked for, in the order asked for."""
+        fields = {field.name: field for field in self.schema}
+        return schema_to_arrow(StructType(tuple(fields[name] for name in self.columns)))
+
+    @property
+    def needed(self) -> tuple[Field, ...]:
+        """The columns asked for and those the predicate looks at."""
+        names = set(self.columns)
+        if self.predicate is not None:
+            names |= {path[0] for path in columns_of(self.predicate)}
+        return tuple(field for field in self.schema if field.name in names)
+
+
+def read_batches(
+    reading: Reading, splits: Sequence[Split], *, threads: int = THREADS
+) -> Iterator[pa.RecordBatch]:
+    """The rows in the order of the splits, then of their position; memory stays bounded.
+
+    Counts each file it opens in the `query_stats()` blocks of the calling thread.
+    """
+    recorder = Recorder.current()
+    filesystem = reading.store.filesystem()
+    streams: list[Callable[[], Iterator[pa.RecordBatch]]] = [
+        partial(_read_split, reading, split, filesystem, recorder) for split in splits
+    ]
+    return in_order(streams, threads=threads)
+
+
+def count_rows(reading: Reading, splits: Sequence[Split], *, threads: int = THREADS) -> int:
+    """How many rows satisfy the predicate; opens no file whose row count the log already tells."""
+    if reading.predicate is not None:
+        return sum(batch.num_rows for batch in read_batches(reading, splits, threads=threads))
+    known = [_records(split) for split in splits]
+    unknown = [split for split, rows in zip(splits, known, strict=True) if rows is None]
+    recorder, filesystem = Recorder.current(), reading.store.filesystem()
+    footers = (open_split(filesystem, split, recorder).metadata.num_rows for split in unknown)
+    return int(sum(rows for rows in known if rows is not None) + sum(footers))
+
+
+def _records(split: Split) -> int | None:
+    return (split.wire_stats or {}).get("numRecords")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSplit:
+    """An open file with its footer; `fragment` lets Arrow judge its row groups."""
+
+    file: Any
+    fragment: Any
+
+    @property
+    def metadata(self) -> Any:
+        """The Parquet footer."""
+        return self.fragment.metadata
+
+    def reader(self) -> Any:
+        """Reads from the same open file, without fetching the footer again."""
+        return pq.ParquetFile(
+            self.file,
+            metadata=self.metadata,
+            coerce_int96_timestamp_unit="us",
+            arrow_extensions_enabled=False,
+        )
+
+
+def open_split(filesystem: Any, split: Split, recorder: Recorder) -> OpenSplit:
+    """The split's file, counted as opened; a missing or broken one is an error that names it."""
+    try:
+        recorder.add(opened=1)
+        file = filesystem.open_input_file(split.path)
+        fragment = _FORMAT.make_fragment(file)
+        recorder.add(read=fragment.metadata.serialized_size + 8)
+    except FileNotFoundError as error:
+        raise ObjectNotFoundError(
+            f"the data file {split.path!r} is in the log, but not in the store",
+            hint="Table.check() lists every such file; a version older than the last vacuum cannot be read",
+            key=split.path,
+        ) from error
+    except (pa.ArrowInvalid, OSError) as error:
+        raise StorageError(
+            f"the data file {split.path!r} cannot be read: {error}",
+            hint="Table.check() says which files are damaged",
+            key=split.path,
+        ) from error
+    return OpenSplit(file, fragment)
+
+
+def _read_split(
+    reading: Reading, split: Split, filesystem: Any, recorder: Recorder
+) -> Iterator[pa.RecordBatch]:
+    opened = open_split(filesystem, split, recorder)
+    groups = _row_groups(reading, opened)
+    fields = reading.needed
+    names = _names_in_file(opened.fragment.physical_schema)
+    here = {f.name: names[f.name.lower()] for f in fields if f.name.lower() in names}
+    here = {name: found for name, found in here.items() if name not in split.partition_values}
+    recorder.add(read=_bytes_of(opened.metadata, groups, set(here.values())))
+    batches = opened.reader().iter_batches(
+        batch_size=_batch_rows(opened.metadata, groups),
+        row_groups=groups,
+        columns=list(here.values()),
+    )
+    for batch in batches:
+        yield _assemble(reading, split, batch, fields, here)
+
+
+def _row_groups(reading: Reading, opened: OpenSplit) -> list[int]:
+    """The row groups that may hold a matching row, by their Parquet statistics."""
+    everything = list(range(opened.metadata.num_row_groups))
+    if reading.predicate is None:
+        return everything
+    expression = to_pushdown(reading.predicate, opened.fragment.physical_schema)
+    if expression is None:
+        return everything
+    return [group.id for group in opened.fragment.subset(filter=expression).row_groups]
+
+
+def _assemble(
+    reading: Reading, split: Split, batch: Any, fields: Sequence[Field], here: dict[str, str]
+) -> pa.RecordBatch:
+    """The rows as the table has them: partition values filled in, absent columns NULL, types widened."""
+    columns = []
+    for field in fields:
+        if field.name in split.partition_values:
+            value = partition_scalar(split.partition_values[field.name], field.type)
+            columns.append(pa.repeat(value, batch.num_rows))
+        elif field.name in here:
+            columns.append(align(batch.column(here[field.name]), field.type))
+        else:
+            columns.append(pa.nulls(batch.num_rows, type_to_arrow(field.type)))
+    rows = pa.RecordBatch.from_arrays(columns, schema=schema_to_arrow(StructType(tuple(fields))))
+    if reading.predicate is not None:
+        rows = rows.filter(to_row_mask(reading.predicate, rows))
+    return rows.select(list(reading.columns))
+
+
+def _names_in_file(schema: pa.Schema) -> dict[str, str]:
+    # of two spellings in one foreign file the first wins, as in Spark
+    return {name.lower(): name for name in reversed(schema.names)}
+
+
+def _bytes_of(metadata: Any, groups: Sequence[int], columns: set[str]) -> int:
+    total: int = 0
+    for group in groups:
+        row_group = metadata.row_group(group)
+        for i in range(row_group.num_columns):
+            chunk = row_group.column(i)
+            if chunk.path_in_schema in columns or chunk.path_in_schema.split(".")[0] in columns:
+                total += chunk.total_compressed_size
+    return total
+
+
+def _batch_rows(metadata: Any, groups: Sequence[int]) -> int:
+    """Rows that take a few megabytes: long texts come in short batches."""
+    rows = sum(metadata.row_group(group).num_rows for group in groups)
+    size = sum(metadata.row_group(group).total_byte_size for group in groups)
+    fit = _BATCH_BYTES * rows // max(size, 1)
+    return int(max(min(fit, _BATCH_ROWS), 256))

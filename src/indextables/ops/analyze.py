@@ -1,0 +1,236 @@
+"""Build or remove statistics in place: no row is rewritten, only what the log says of the splits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from indextables.core.index import ColumnStatsIndex
+from indextables.core.stats import SplitStats, stats_columns
+from indextables.core.truncate import (
+    TruncationMetrics,
+    TruncationOptions,
+    log_truncation,
+    truncate_stats,
+)
+from indextables.core.types import (
+    FieldPath,
+    Leaf,
+    is_float,
+    is_orderable,
+    leaves,
+    parse_path,
+    resolve,
+    type_name,
+)
+from indextables.errors import UnknownColumnError
+from indextables.log.actions import Add
+from indextables.log.plan import Analyze, CommitPlan, Group
+from indextables.log.snapshot import Snapshot
+from indextables.log.split import Split
+from indextables.log.transaction_log import TransactionLog
+from indextables.ops.executor import Executor
+from indextables.ops.result import CommitResult, commit
+from indextables.ops.target import config_for
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with (done, total) as work goes on."""
+
+_AT_ONCE: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStatistics:
+    """How much of the table the statistics of one column cover, in splits."""
+
+    column: FieldPath
+    type: str
+    splits: int
+    complete: int
+    """Splits whose counts and bounds are all known."""
+    inexact: int
+    """Of those, splits with a shortened bound: good for skipping, not for MIN and MAX."""
+    missing: int
+    """Splits that no condition on this column can skip by its bounds."""
+
+
+def statistics_info(snapshot: Snapshot) -> list[ColumnStatistics]:
+    """One line per column and nested field, partition columns left out: their values are known."""
+    index = snapshot.index()
+    found = []
+    for leaf in _leaves(snapshot):
+        lacking = _lacks(index, leaf)
+        inexact = np.zeros_like(lacking)
+        if is_orderable(leaf.type, leaf.field.metadata):
+            stats = index.column(leaf.path)
+            inexact = stats.may_value & ~lacking & ~(stats.lo_exact & stats.hi_exact)
+        missing = int(np.count_nonzero(lacking))
+        found.append(
+            ColumnStatistics(
+                column=leaf.path,
+                type=type_name(leaf.type),
+                splits=len(lacking),
+                complete=len(lacking) - missing,
+                inexact=int(np.count_nonzero(inexact)),
+                missing=missing,
+            )
+        )
+    return found
+
+
+def analyze(
+    log: TransactionLog,
+    executor: Executor,
+    columns: Sequence[str] | None = None,
+    *,
+    rebuild: bool = False,
+    progress: Progress | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> CommitResult:
+    """Commits statistics for the splits that lack them; nothing, if none do.
+
+    Without `columns`: those a write would collect. `rebuild` collects them for every split anew.
+    """
+    snapshot = log.snapshot()
+    config = config_for(snapshot.properties, options)
+    wanted = (
+        stats_columns(snapshot.schema, snapshot.partition_columns, config)
+        if columns is None
+        else _named(snapshot, columns)
+    )
+    truncation = TruncationOptions.from_config(config)
+    mask = np.ones(snapshot.num_files, np.bool_) if rebuild else _need(snapshot, wanted, truncation)
+    splits = snapshot.splits(mask) if wanted else []
+    adds: list[Add] = []
+    metrics = TruncationMetrics()
+    for start in range(0, len(splits), _AT_ONCE):
+        chunk = splits[start : start + _AT_ONCE]
+        collected = executor.collect(chunk, snapshot.schema, wanted)
+        for split in chunk:
+            new, truncated = truncate_stats(collected[split.path], snapshot.schema, truncation)
+            metrics += truncated
+            adds.append(_with_stats(split, _replaced(split.stats, new, wanted)))
+        if progress is not None:
+            progress(min(start + _AT_ONCE, len(splits)), len(splits))
+    log_truncation(metrics)
+    plan = _plan("ANALYZE", wanted, adds, metrics)
+    return commit(log, lambda _: plan, snapshot)
+
+
+def drop_statistics(log: TransactionLog, columns: Sequence[str]) -> CommitResult:
+    """Commits every split without the statistics of these columns; nothing, if there are none."""
+    snapshot = log.snapshot()
+    gone = _named(snapshot, columns)
+    adds = [
+        _with_stats(split, lean)
+        for split in snapshot.splits()
+        if (lean := _replaced(split.stats, SplitStats(), gone)) != split.stats
+    ]
+    plan = _plan("DROP STATISTICS", gone, adds, TruncationMetrics())
+    return commit(log, lambda _: plan, snapshot)
+
+
+def _plan(
+    operation: str, columns: Iterable[FieldPath], adds: Sequence[Add], truncated: TruncationMetrics
+) -> CommitPlan:
+    paths = tuple(columns)
+    return CommitPlan(
+        Analyze(frozenset(paths)),
+        operation,
+        # one group per split: a split that another writer replaced meanwhile is left out
+        groups=tuple(Group(add.path, frozenset({add.path}), (add,)) for add in adds),
+        parameters={"columns": [list(path) for path in paths]},
+        metrics={
+            "numAnalyzedFiles": len(adds),
+            "numTruncatedColumns": truncated.columns,
+            "truncationBytesSaved": truncated.bytes_saved,
+        },
+    )
+
+
+def _with_stats(split: Split, stats: SplitStats) -> Add:
+    return replace(split.to_add(), stats=stats, data_change=False)
+
+
+def _replaced(old: SplitStats, new: SplitStats, columns: Sequence[FieldPath]) -> SplitStats:
+    """`old` with everything it says of these columns exchanged for what `new` says."""
+    names = set(columns)
+
+    def mapping(one: Mapping[FieldPath, Any], two: Mapping[FieldPath, Any]) -> dict[FieldPath, Any]:
+        kept = {path: value for path, value in one.items() if path not in names}
+        return kept | {path: value for path, value in two.items() if path in names}
+
+    return SplitStats(
+        num_records=old.num_records if new.num_records is None else new.num_records,
+        min_values=mapping(old.min_values, new.min_values),
+        max_values=mapping(old.max_values, new.max_values),
+        null_count=mapping(old.null_count, new.null_count),
+        nan_count=mapping(old.nan_count, new.nan_count),
+        inexact_min=(old.inexact_min - names) | (new.inexact_min & names),
+        inexact_max=(old.inexact_max - names) | (new.inexact_max & names),
+        dropped=(old.dropped - names) | (new.dropped & names),
+    )
+
+
+def _named(snapshot: Snapshot, columns: Sequence[str]) -> tuple[FieldPath, ...]:
+    """The leaves these names stand for; a struct stands for all its fields."""
+    known = [leaf.path for leaf in _leaves(snapshot)]
+    found: dict[FieldPath, None] = {}
+    for name in columns:
+        path, _ = resolve(snapshot.schema, parse_path(name))
+        below = [leaf for leaf in known if leaf[: len(path)] == path]
+        if not below:
+            raise UnknownColumnError(
+                f"{name!r} is a partition column: its value is in the log for every split",
+                hint="name columns that are stored in the files",
+                column=name,
+            )
+        found |= dict.fromkeys(below)
+    return tuple(found)
+
+
+def _leaves(snapshot: Snapshot) -> list[Leaf]:
+    return [leaf for leaf in leaves(snapshot.schema) if leaf.path[0] not in snapshot.partition_columns]
+
+
+def _need(
+    snapshot: Snapshot, wanted: Sequence[FieldPath], truncation: TruncationOptions
+) -> npt.NDArray[np.bool_]:
+    """Splits that lack something; a bound that was dropped for its length would only be dropped again."""
+    index = snapshot.index()
+    need = np.zeros(snapshot.num_files, np.bool_)
+    for leaf in _leaves(snapshot):
+        if leaf.path in set(wanted):
+            lacking = _lacks(index, leaf)
+            if truncation.enabled and truncation.rule(leaf.path).strategy == "drop":
+                lacking &= ~_dropped(snapshot, leaf.path)
+            need |= lacking
+    return need
+
+
+def _lacks(index: ColumnStatsIndex, leaf: Leaf) -> npt.NDArray[np.bool_]:
+    """True where a count or a bound is unknown."""
+    source = index.source
+    absent = source.absent(leaf.path)
+    unknown = _unknown(source.count("null", leaf.path), index.num_rows)
+    if is_float(leaf.type):
+        unknown |= _unknown(source.count("nan", leaf.path), index.num_rows)
+    if is_orderable(leaf.type, leaf.field.metadata):
+        stats = index.column(leaf.path)
+        bounds = _unknown(stats.lo, index.num_rows) | _unknown(stats.hi, index.num_rows)
+        unknown |= stats.may_value & bounds
+    return unknown if absent is None else unknown & ~absent
+
+
+def _unknown(values: Any | None, rows: int) -> npt.NDArray[np.bool_]:
+    if values is None:
+        return np.ones(rows, np.bool_)
+    return np.array(values.is_null(), np.bool_)
+
+
+def _dropped(snapshot: Snapshot, path: FieldPath) -> npt.NDArray[np.bool_]:
+    return np.array([path in split.stats.dropped for split in snapshot.splits()], np.bool_)

@@ -1,0 +1,57 @@
+"""Add rows: new splits, one commit, nothing read but the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from indextables.arrow.write import Written
+from indextables.log.actions import Action, Metadata, Txn
+from indextables.log.plan import Append, CommitPlan
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.ops.evolve import evolved, merged_schema, settle
+from indextables.ops.executor import Executor
+from indextables.ops.result import CommitResult, commit
+from indextables.ops.target import config_for, write_target
+
+
+def append(
+    log: TransactionLog,
+    executor: Executor,
+    data: Any,
+    *,
+    merge_schema: bool = False,
+    options: Mapping[str, Any] | None = None,
+    txn: Txn | None = None,
+) -> CommitResult:
+    """Commits the rows of `data`; nothing, if there are none and nothing else changes.
+
+    With `txn`, a batch that this application has already committed is not committed again.
+    """
+    snapshot = log.snapshot()
+    config = config_for(snapshot.properties, options)
+    if txn is not None and _is_done(snapshot, txn):
+        return CommitResult(snapshot.version, "APPEND", committed=False)
+    prepared = executor.prepare(data)
+    metadata = snapshot.metadata
+    if merge_schema:
+        incoming = executor.source_schema(prepared)
+        metadata = evolved(metadata, merged_schema(metadata.schema, incoming))
+    target = write_target(metadata, snapshot.version, config)
+    written = executor.write(prepared, target, merge=merge_schema)
+    return commit(log, lambda now: plan_append(now, metadata, written, txn), snapshot)
+
+
+def plan_append(
+    snapshot: Snapshot, written_with: Metadata, written: Written, txn: Txn | None = None
+) -> CommitPlan:
+    """The commit for rows written with this metadata, whatever the table looks like by now."""
+    metadata, adds = settle(snapshot.metadata, written_with, written.adds)
+    actions: tuple[Action, ...] = (*metadata, *((txn,) if txn else ()), *adds)
+    return CommitPlan(Append(), "APPEND", actions, metrics=written.metrics)
+
+
+def _is_done(snapshot: Snapshot, txn: Txn) -> bool:
+    done = snapshot.txns.get(txn.app_id)
+    return done is not None and done.version >= txn.version

@@ -1,0 +1,168 @@
+"""The log by itself: every commit whole and in sequence, every checkpoint equal to what it replaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from indextables.errors import IndexTablesError, LogCorruptedError, LogReplacedError
+from indextables.log.checkpoint import read_checkpoint
+from indextables.log.files import LogBody, read_body
+from indextables.log.lenient import loads
+from indextables.log.lines import find_lines
+from indextables.log.listing import Listing, list_log, read_hint
+from indextables.log.names import LogFile
+from indextables.log.replay import replay
+from indextables.log.snapshot import Snapshot
+from indextables.log.trailer import Torn, Unverified
+from indextables.log.transaction_log import TransactionLog
+from indextables.ops.problem import Problem
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was found so far."""
+
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[Problem] = field(default_factory=list)
+    commits: int = 0
+
+
+def check_log(log: TransactionLog) -> Findings:
+    """Every problem of the log's files; does not stop at a commit that cannot be read."""
+    listing = list_log(log.store, log.names)
+    findings = Findings()
+    findings.problems += _mixed_names(listing)
+    checkpoints = {
+        file.version: _checkpoint(log, file, findings) for file in reversed(listing.checkpoints)
+    }
+    _walk(log, listing, checkpoints, findings)
+    findings.notes += _pointer(log, listing)
+    return findings
+
+
+def _walk(
+    log: TransactionLog,
+    listing: Listing,
+    checkpoints: dict[int, Snapshot | None],
+    findings: Findings,
+) -> None:
+    """Replays from the oldest base, and from the next checkpoint again after whatever breaks the chain."""
+    first = min([*listing.commits, *checkpoints], default=0)
+    state = checkpoints.get(first) if first else None
+    for version in range(first, listing.newest + 1):
+        files = listing.commits.get(version, ())
+        if files:
+            state = _commit(log, files, state, findings, starts=version == 0)
+        elif version > first or version not in checkpoints:
+            findings.problems.append(_gap(listing, version))
+            state = None
+        state = _compare(listing, version, state, checkpoints.get(version), findings)
+
+
+def _commit(
+    log: TransactionLog,
+    files: tuple[LogFile, ...],
+    state: Snapshot | None,
+    findings: Findings,
+    *,
+    starts: bool,
+) -> Snapshot | None:
+    findings.commits += 1
+    body = read_body(log.store, files[0])
+    if len(files) > 1 and log.store.get(files[1].key) != log.store.get(files[0].key):
+        findings.problems.append(
+            Problem("mixed-names", files[1].name, 1, f"differs from {files[0].name}, the same version")
+        )
+    if isinstance(body.verdict, Unverified):
+        message = "has no checksum: whether it is whole cannot be proved"
+        findings.notes.append(Problem("unverified-commit", body.file.name, None, message))
+    if isinstance(body.verdict, Torn) or (state is None and not starts):
+        findings.problems += _line_problems(body)
+        return None
+    try:
+        return replay(state, [body], log.store.uri)
+    except LogReplacedError as error:
+        findings.problems.append(Problem("foreign-commit", body.file.name, 1, error.message))
+    except IndexTablesError as error:
+        findings.problems += _line_problems(body) or [_from_error(body, error)]
+    return None
+
+
+def _line_problems(body: LogBody) -> list[Problem]:
+    """The torn end and every line that is not JSON."""
+    found = []
+    lines = find_lines(body.file.name, body.data)
+    for index in range(len(lines.ends)):
+        try:
+            if lines.text(index).strip():
+                loads(lines.text(index), lines.place(index))
+        except LogCorruptedError as error:
+            found.append(Problem("garbled-line", body.file.name, index + 1, _reason(error)))
+    if isinstance(body.verdict, Torn):
+        found.append(Problem("torn-file", body.file.name, body.verdict.line, body.verdict.reason))
+    return found
+
+
+def _from_error(body: LogBody, error: IndexTablesError) -> Problem:
+    line = error.facts.get("line")
+    return Problem(
+        "garbled-line", body.file.name, line if isinstance(line, int) else None, _reason(error)
+    )
+
+
+def _reason(error: IndexTablesError) -> str:
+    """The message without the place, which the problem names itself."""
+    prefix, found, rest = error.message.partition(": ")
+    return rest if found and ", line " in prefix else error.message
+
+
+def _checkpoint(log: TransactionLog, file: LogFile, findings: Findings) -> Snapshot | None:
+    try:
+        return read_checkpoint(log.store, file)
+    except IndexTablesError as error:
+        line = error.facts.get("line")
+        number = line if isinstance(line, int) else None
+        findings.problems.append(Problem("bad-checkpoint", file.name, number, _reason(error)))
+        return None
+
+
+def _compare(
+    listing: Listing,
+    version: int,
+    state: Snapshot | None,
+    checkpoint: Snapshot | None,
+    findings: Findings,
+) -> Snapshot | None:
+    if checkpoint is None or state is None or state is checkpoint:
+        return state or checkpoint
+    same = state.metadata == checkpoint.metadata and state.files().equals(checkpoint.files())
+    if not same:
+        name = next(file.name for file in listing.checkpoints if file.version == version)
+        message = "shows another table than the commits up to its version"
+        findings.problems.append(Problem("bad-checkpoint", name, None, message))
+    return state
+
+
+def _gap(listing: Listing, version: int) -> Problem:
+    name = listing.names.commit(version, listing.width).rpartition("/")[2]
+    return Problem(
+        "missing-commit", name, None, f"version {version} is missing, later versions are there"
+    )
+
+
+def _mixed_names(listing: Listing) -> Iterator[Problem]:
+    if len(listing.widths) > 1:
+        widths = " and ".join(map(str, sorted(listing.widths)))
+        message = f"names of {widths} digits are mixed: the table can be read, not written"
+        yield Problem("mixed-names", listing.names.directory, None, message)
+
+
+def _pointer(log: TransactionLog, listing: Listing) -> Iterator[Problem]:
+    hint = read_hint(log.store, log.names)
+    versions = {file.version for file in listing.checkpoints}
+    name = log.names.hint.rpartition("/")[2]
+    if hint is None and versions:
+        yield Problem("bad-pointer", name, None, "missing or garbled: opening lists the whole log")
+    elif hint is not None and hint not in versions:
+        yield Problem("bad-pointer", name, None, f"names version {hint}, which has no checkpoint")

@@ -1,0 +1,182 @@
+"""Adopt a directory of Parquet files in place: one commit that names them, no file touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.arrow.footers import read_footers, stats_from_footer
+from indextables.arrow.hive import HiveColumn, hive_columns, hive_values
+from indextables.arrow.int96 import arrow_schema_of
+from indextables.core.stats import stats_columns
+from indextables.core.truncate import (
+    TruncationMetrics,
+    TruncationOptions,
+    log_truncation,
+    truncate_stats,
+)
+from indextables.core.types import (
+    DataType,
+    Field,
+    StructType,
+    can_widen,
+    schema_from_arrow,
+    type_name,
+)
+from indextables.errors import NotATableError, SchemaMismatchError, TableNotFoundError
+from indextables.log.actions import Add, Metadata, Protocol
+from indextables.log.plan import ChangeSchema, CommitPlan
+from indextables.log.transaction_log import TransactionLog
+from indextables.ops.create import new_metadata
+from indextables.ops.foreign import foreign_format, parquet_files
+from indextables.ops.result import CommitResult
+from indextables.ops.target import config_for
+from indextables.storage.base import LogStore, ObjectMeta
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertPlan:
+    """The table the files would make: its metadata and an add per file."""
+
+    metadata: Metadata
+    adds: tuple[Add, ...]
+    metrics: Mapping[str, int]
+
+
+def convert(log: TransactionLog, plan: ConvertPlan) -> CommitResult:
+    """Version 0 of a table made of the planned files; TableExistsError if there is a table already."""
+    first = CommitPlan(
+        ChangeSchema(), "CONVERT", (Protocol(), plan.metadata, *plan.adds), metrics=plan.metrics
+    )
+    return CommitResult(log.create(first).version, first.operation, plan.metrics)
+
+
+def plan_convert(
+    store: LogStore,
+    *,
+    partition_schema: pa.Schema | None = None,
+    properties: Mapping[str, Any] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> ConvertPlan:
+    """What convert would commit; SchemaMismatchError if the files do not make one table.
+
+    Hive-style directories become partition columns, of the types in `partition_schema` or else of
+    the narrowest that spells every value as it is found: int, bigint, date or string.
+    """
+    files = _files(store)
+    footers = read_footers(store.filesystem(), [meta.key for meta in files])
+    if progress is not None:
+        progress(len(files), len(files))
+    partitions = hive_columns([meta.key for meta in files], partition_schema)
+    schema = _unified(files, footers, partitions)
+    metadata = new_metadata(schema, partition_by=[c.name for c in partitions], properties=properties)
+    return _plan(files, footers, metadata, partitions)
+
+
+def _files(store: LogStore) -> list[ObjectMeta]:
+    found = foreign_format(store)
+    if found is None:
+        raise TableNotFoundError(
+            f"there is nothing at {store.uri}",
+            hint="check the path, or create a table with Table.create",
+            uri=store.uri,
+        )
+    if not found.convertible:
+        raise NotATableError(
+            f"{store.uri} is {found.what}: it cannot be converted", hint=found.hint, uri=store.uri
+        )
+    return list(parquet_files(store))
+
+
+def _plan(
+    files: Sequence[ObjectMeta],
+    footers: Sequence[Any],
+    metadata: Metadata,
+    partitions: Sequence[HiveColumn],
+) -> ConvertPlan:
+    config = config_for(metadata.properties, None)
+    columns = stats_columns(metadata.schema, metadata.partition_columns, config)
+    truncation = TruncationOptions.from_config(config)
+    total = TruncationMetrics()
+    adds = []
+    for meta, footer in zip(files, footers, strict=True):
+        if footer.num_rows == 0:
+            continue
+        # whoever wrote these files may have cut texts and hidden NaN
+        found = stats_from_footer(footer, metadata.schema, columns, trusted=False)
+        stats, truncated = truncate_stats(
+            found, metadata.schema, truncation, metadata.partition_columns
+        )
+        total += truncated
+        adds.append(
+            Add(
+                path=meta.key,
+                size=meta.size,
+                partition_values=hive_values(meta.key, partitions),
+                modification_time=meta.modified_ms,
+                stats=stats,
+                schema_id=metadata.schema_id,
+            )
+        )
+    log_truncation(total)
+    metrics = {
+        "numConvertedFiles": len(adds),
+        "numOutputRows": sum(footer.num_rows for footer in footers),
+        "numTruncatedColumns": total.columns,
+        "truncationBytesSaved": total.bytes_saved,
+    }
+    return ConvertPlan(metadata, tuple(adds), metrics)
+
+
+def _unified(
+    files: Sequence[ObjectMeta], footers: Sequence[Any], partitions: Sequence[HiveColumn]
+) -> StructType:
+    """One schema for all files: columns in order of appearance, each as wide as its widest."""
+    merged: dict[str, tuple[Field, str]] = {}
+    taken = {column.name.lower() for column in partitions}
+    for meta, footer in zip(files, footers, strict=True):
+        for field in schema_from_arrow(arrow_schema_of(footer)):
+            key = field.name.lower()
+            if key in taken:
+                continue  # the directory decides, as in Spark
+            if key in merged:
+                mine, first = merged[key]
+                kind = _common(mine, field, first, meta.key)
+                merged[key] = replace(mine, type=kind), first
+            else:
+                merged[key] = replace(field, nullable=True), meta.key
+    fields = tuple(field for field, _ in merged.values())
+    return StructType((*fields, *(Field(c.name, c.type) for c in partitions)))
+
+
+def _common(mine: Field, other: Field, first: str, second: str) -> DataType:
+    if can_widen(mine.type, other.type):
+        return other.type
+    if can_widen(other.type, mine.type):
+        return mine.type
+    if isinstance(mine.type, StructType) and isinstance(other.type, StructType):
+        return _common_struct(mine.type, other.type, first, second, mine.name)
+    raise SchemaMismatchError(
+        f"column {mine.name!r} is {type_name(mine.type)} in {first!r} and {type_name(other.type)} in {second!r}",
+        hint="rewrite one of the files so that the types agree; integers and floats may differ in width",
+        column=mine.name,
+        files=(first, second),
+    )
+
+
+def _common_struct(
+    mine: StructType, other: StructType, first: str, second: str, path: str
+) -> StructType:
+    fields = {field.name.lower(): field for field in mine}
+    for field in other:
+        known = fields.get(field.name.lower())
+        if known is None:
+            fields[field.name.lower()] = replace(field, nullable=True)
+        else:
+            named = replace(known, name=f"{path}.{known.name}")
+            kind = _common(named, field, first, second)
+            fields[field.name.lower()] = replace(known, type=kind, nullable=True)
+    return StructType(tuple(fields.values()))

@@ -1,0 +1,48 @@
+"""The heavy work of a verb, behind a protocol: Arrow does it in this process, Spark on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from indextables.arrow.write import Rewritten, WriteTarget, Written
+from indextables.core.predicate import Predicate
+from indextables.core.stats import SplitStats
+from indextables.core.types import FieldPath, StructType
+from indextables.log.split import Split
+
+
+class Executor(Protocol):
+    """Reads and writes rows; never commits. Every file it returns is durable."""
+
+    def prepare(self, data: Any) -> Any:
+        """The user's data as this engine takes it; it is read once."""
+        ...
+
+    def source_schema(self, data: Any) -> StructType:
+        """The schema a table of exactly this (prepared) data would have."""
+        ...
+
+    def write(
+        self, data: Any, target: WriteTarget, *, merge: bool = False, within: Predicate | None = None
+    ) -> Written:
+        """The prepared data as new splits of `target`; SchemaMismatchError if it does not fit.
+
+        With `merge` a nullable column may be left out. PredicateError if `within` is not TRUE for a row.
+        """
+        ...
+
+    def rewrite(
+        self, splits: Sequence[Split], condition: Predicate, target: WriteTarget
+    ) -> Mapping[str, Rewritten]:
+        """Each split, by its path, without the rows the bound condition is TRUE for.
+
+        A split none of whose rows it is TRUE for is left out of the answer: it stays as it is.
+        """
+        ...
+
+    def collect(
+        self, splits: Sequence[Split], schema: StructType, columns: Sequence[FieldPath]
+    ) -> Mapping[str, SplitStats]:
+        """Exact statistics of these leaves, read from the rows of each split."""
+        ...

@@ -1,0 +1,180 @@
+"""Delete and overwrite: drop what must match by its statistics alone, rewrite what matches in part."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.arrow.write import Rewritten, Written
+from indextables.core.bind import bind
+from indextables.core.predicate import Predicate
+from indextables.core.prune import may_match, must_match
+from indextables.core.render import to_sql
+from indextables.log.actions import Add, Metadata, Remove
+from indextables.log.plan import CommitPlan, Rewrite
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.ops.evolve import evolved, merged_schema, settle
+from indextables.ops.executor import Executor
+from indextables.ops.result import CommitResult, commit
+from indextables.ops.target import config_for, write_target
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Which rows to remove, as the user said it; bound anew to each snapshot. None: all rows."""
+
+    where: Predicate | None = None
+    timezone: str = "UTC"
+
+    def bound(self, snapshot: Snapshot) -> Predicate | None:
+        """The condition in terms of this snapshot's columns."""
+        return None if self.where is None else bind(self.where, snapshot.schema, timezone=self.timezone)
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """What history shows."""
+        return {} if self.where is None else {"predicate": to_sql(self.where)}
+
+
+def delete(
+    log: TransactionLog,
+    executor: Executor,
+    condition: Condition,
+    *,
+    options: Mapping[str, Any] | None = None,
+) -> CommitResult:
+    """Commits the table without the rows the condition is TRUE for; nothing, if there are none."""
+    snapshot = log.snapshot()
+    return _commit(log, RewritePlanner(executor, condition, "DELETE", options), snapshot)
+
+
+def overwrite(
+    log: TransactionLog,
+    executor: Executor,
+    data: Any,
+    condition: Condition,
+    *,
+    merge_schema: bool = False,
+    options: Mapping[str, Any] | None = None,
+) -> CommitResult:
+    """Commits `data` in place of the rows the condition is TRUE for.
+
+    PredicateError before anything is committed if a row of `data` lies outside the condition.
+    """
+    snapshot = log.snapshot()
+    config = config_for(snapshot.properties, options)
+    prepared = executor.prepare(data)
+    metadata = snapshot.metadata
+    if merge_schema:
+        incoming = executor.source_schema(prepared)
+        metadata = evolved(metadata, merged_schema(metadata.schema, incoming))
+    target = write_target(metadata, snapshot.version, config)
+    within = condition.bound(snapshot)
+    written = executor.write(prepared, target, merge=merge_schema, within=within)
+    planner = RewritePlanner(executor, condition, "OVERWRITE", options, written, metadata)
+    return _commit(log, planner, snapshot)
+
+
+@dataclass
+class RewritePlanner:
+    """Plans the same change against whatever snapshot is the newest.
+
+    Splits are immutable, so what was rewritten for one snapshot serves the next one as well.
+    """
+
+    executor: Executor
+    condition: Condition
+    operation: str
+    options: Mapping[str, Any] | None = None
+    written: Written = field(default_factory=Written)
+    written_with: Metadata | None = None
+    rewritten: dict[str, Rewritten | None] = field(default_factory=dict)
+
+    def __call__(self, snapshot: Snapshot) -> CommitPlan:
+        """The removes and adds that turn this snapshot into the one asked for."""
+        bound = self.condition.bound(snapshot)
+        metadata: tuple[Metadata, ...] = ()
+        added = self.written.adds
+        if self.written_with is not None:
+            metadata, added = settle(snapshot.metadata, self.written_with, added)
+        if bound is None:
+            dropped, touched = np.ones(snapshot.num_files, np.bool_), {}
+        else:
+            index = snapshot.index()
+            may, dropped = may_match(bound, index), must_match(bound, index)
+            touched = self._rewrite(snapshot, bound, may & ~dropped)
+        keys = [*_where(snapshot, "key", dropped), *touched]
+        kept = [add for rewritten in touched.values() for add in rewritten.written.adds]
+        now = time.time_ns() // 1_000_000
+        return CommitPlan(
+            Rewrite(bound),
+            self.operation,
+            (*metadata, *(Remove(key, now) for key in keys), *kept, *added),
+            parameters=self.condition.parameters,
+            metrics=_metrics(snapshot, dropped, touched, self.written),
+        )
+
+    def files(self) -> list[Add]:
+        """Every file that was written so far."""
+        rewritten = [r.written for r in self.rewritten.values() if r is not None]
+        return [add for written in (self.written, *rewritten) for add in written.adds]
+
+    def _rewrite(
+        self, snapshot: Snapshot, bound: Predicate, mask: np.ndarray[Any, np.dtype[np.bool_]]
+    ) -> dict[str, Rewritten]:
+        splits = snapshot.splits(mask)
+        missing = [split for split in splits if split.path not in self.rewritten]
+        if missing:
+            config = config_for(snapshot.properties, self.options)
+            target = write_target(snapshot.metadata, snapshot.version, config)
+            found = self.executor.rewrite(missing, bound, target)
+            self.rewritten |= {split.path: found.get(split.path) for split in missing}
+        results = ((split.path, self.rewritten[split.path]) for split in splits)
+        return {path: result for path, result in results if result is not None}
+
+
+def _commit(log: TransactionLog, planner: RewritePlanner, snapshot: Snapshot) -> CommitResult:
+    try:
+        planner(snapshot)
+    except BaseException:
+        # No commit was attempted yet, so nobody can refer to these files.
+        _discard(log, planner.files())
+        raise
+    return commit(log, planner, snapshot)
+
+
+def _discard(log: TransactionLog, adds: Iterable[Add]) -> None:
+    for add in adds:
+        with suppress(Exception):
+            log.store.delete(add.path)
+
+
+def _where(snapshot: Snapshot, column: str, mask: np.ndarray[Any, np.dtype[np.bool_]]) -> list[Any]:
+    values: list[Any] = snapshot.column(column).filter(pa.array(mask)).to_pylist()
+    return values
+
+
+def _metrics(
+    snapshot: Snapshot,
+    dropped: np.ndarray[Any, np.dtype[np.bool_]],
+    touched: Mapping[str, Rewritten],
+    written: Written,
+) -> dict[str, int]:
+    records = pc.sum(snapshot.index().source.num_records().filter(pa.array(dropped))).as_py()
+    copied = [rewritten.written.metrics for rewritten in touched.values()]
+    return {
+        **written.metrics,
+        "numRemovedFiles": int(np.count_nonzero(dropped)) + len(touched),
+        "numRewrittenFiles": len(touched),
+        "numDeletedRows": (records or 0) + sum(r.removed_rows for r in touched.values()),
+        "numCopiedRows": sum(metrics["numOutputRows"] for metrics in copied),
+        "numAddedFiles": sum(m["numAddedFiles"] for m in (written.metrics, *copied) if m),
+    }

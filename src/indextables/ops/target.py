@@ -1,0 +1,33 @@
+"""Where the next write of a table goes, from its snapshot and the options in force."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+from indextables.arrow.write import WriteTarget
+from indextables.config import TARGET_FILE_SIZE, Config
+from indextables.core.stats import stats_columns
+from indextables.core.truncate import TruncationOptions
+from indextables.log.actions import Metadata
+
+
+def config_for(properties: Mapping[str, str], options: Mapping[str, Any] | None) -> Config:
+    """Options of the call over the table's properties; ConfigError before anything is written."""
+    config = Config.of(write=options, table=properties).validate()
+    TruncationOptions.from_config(config)
+    return config
+
+
+def write_target(metadata: Metadata, read_version: int, config: Config) -> WriteTarget:
+    """A fresh directory whose name says which version the writer had read: vacuum relies on it."""
+    return WriteTarget(
+        schema=metadata.schema,
+        partition_columns=metadata.partition_columns,
+        schema_id=metadata.schema_id,
+        directory=f"data/{read_version}-{uuid4()}",
+        stats_columns=stats_columns(metadata.schema, metadata.partition_columns, config),
+        truncation=TruncationOptions.from_config(config),
+        split_bytes=config.get(TARGET_FILE_SIZE),
+    )

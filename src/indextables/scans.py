@@ -1,0 +1,116 @@
+"""Plans and scans of a table: which files, and their rows in whatever form the user wants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.arrow.read import Reading, count_rows, read_batches
+from indextables.core.types import resolve
+from indextables.engines.frames import duckdb_relation, pandas_frame, polars_frame
+from indextables.log.snapshot import Snapshot
+from indextables.log.split import Split
+from indextables.scan.plan import Plan
+from indextables.scan.report import PruneReport
+from indextables.scan.stats import Recorder
+from indextables.storage.base import LogStore
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """The files a condition needs, why the others were left out, and the way to read them."""
+
+    plan: Plan
+    store: LogStore
+
+    @property
+    def files(self) -> list[Split]:
+        """The splits that may hold a matching row, in the table's order."""
+        return self.plan.files
+
+    @property
+    def report(self) -> PruneReport:
+        """How many splits and bytes were left out, and on what grounds."""
+        return self.plan.report
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version that was planned."""
+        return self.plan.snapshot
+
+    def scan(self, columns: Sequence[str] | None = None) -> Scan:
+        """The rows of these files that satisfy the condition."""
+        schema = self.snapshot.schema
+        names = schema.names if columns is None else tuple(_top_level(schema, name) for name in columns)
+        return Scan(self, names)
+
+    def __repr__(self) -> str:
+        return f"Plan({self.report})"
+
+
+def _top_level(schema: Any, name: str) -> str:
+    (found,), _ = resolve(schema, (name,))
+    return found
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Rows to be read; nothing is opened before a `to_…` method is called, each reads anew.
+
+    Rows come in the order of their commits, then of splits, then of their position.
+    """
+
+    plan: TablePlan
+    columns: tuple[str, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result."""
+        return self._reading.result_schema
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """The rows as a stream; memory stays bounded whatever the size of the table."""
+        self._count_pruned()
+        return pa.RecordBatchReader.from_batches(
+            self.schema, read_batches(self._reading, self.plan.files)
+        )
+
+    def to_arrow(self) -> pa.Table:
+        """All rows in memory."""
+        return self.to_batches().read_all()
+
+    def to_pandas(self) -> Any:
+        """All rows as a pandas DataFrame."""
+        return pandas_frame(self.to_arrow())
+
+    def to_polars(self) -> Any:
+        """All rows as a Polars DataFrame."""
+        return polars_frame(self.to_arrow())
+
+    def to_duckdb(self, connection: Any | None = None) -> Any:
+        """The rows as a relation of this connection (DuckDB's default one without)."""
+        return duckdb_relation(self.to_batches(), connection)
+
+    def count(self) -> int:
+        """The number of rows; without a condition the log usually knows it."""
+        self._count_pruned()
+        return count_rows(replace(self._reading, columns=()), self.plan.files)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Any library that speaks Arrow's stream interface can take the scan itself."""
+        return self.to_batches().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return f"Scan(columns={list(self.columns)}, {self.plan.report})"
+
+    @property
+    def _reading(self) -> Reading:
+        snapshot, predicate = self.plan.snapshot, self.plan.plan.predicate
+        return Reading(self.plan.store, snapshot.schema, self.columns, predicate)
+
+    def _count_pruned(self) -> None:
+        report = self.plan.report
+        Recorder.current().add(pruned=report.total_files - report.kept_files)
