@@ -3,6 +3,7 @@
 import datetime as dt
 import io
 import math
+import struct
 from decimal import Decimal
 from pathlib import Path
 
@@ -139,40 +140,43 @@ def test_a_foreign_float_column_may_hold_nan_whatever_its_bounds_say(writer, tmp
     assert (stats.min_values[("y",)], stats.max_values[("y",)]) == (1.0, 2.0)
 
 
-class PoisonedStatistics:
-    """A footer entry as parquet-mr writes it for a float column with NaN: pyarrow cannot write one."""
-
-    has_min_max = has_null_count = True
-    physical_type = "DOUBLE"
-    null_count = 0
-
-    def __init__(self, low, high):
-        self.min_raw, self.max_raw = low, high
+SPARK_FILE = Path(__file__).parent / "data" / "spark_nan.parquet"
+"""Two rows by Spark 4.3: (1, NaN, NaN, 1, 0.0) over (NaN, 1, NaN, 2, -0.0), and 2,500 characters of text."""
 
 
-class PoisonedFooter:
-    """A real footer whose statistics are replaced."""
+def test_spark_records_nan_as_the_maximum_and_the_minimum_still_holds():
+    """Its file is trusted: no NaN on top means no NaN at all, and missing text bounds were too long."""
+    names = ("first", "last", "only", "none", "zero", "nul")
+    schema = schema_of(**dict.fromkeys(names, "double"), f32="float", long="string", short="string")
+    stats = stats_from_footer(pq.read_metadata(SPARK_FILE), schema, all_paths(schema), trusted=True)
+    assert stats.min_values == {
+        ("first",): 1.0, ("last",): 1.0, ("none",): 1.0, ("zero",): 0.0, ("f32",): 1.0, ("short",): "s",
+    }  # fmt: skip
+    assert stats.max_values == {("none",): 2.0, ("zero",): 0.0, ("short",): "t"}
+    assert stats.nan_count == {("none",): 0, ("zero",): 0, ("nul",): 0}
+    assert stats.dropped == {("long",)}
+    assert ("long",) not in stats.null_count
 
-    def __init__(self, real, groups):
-        self.real, self.groups = real, groups
-        self.num_rows, self.num_columns, self.schema = real.num_rows, real.num_columns, real.schema
-        self.num_row_groups = len(groups)
 
-    def row_group(self, i):
-        statistics = self.groups[i]
-
-        class Group:
-            num_rows = 1
-
-            def column(self, _):
-                return type("Column", (), {"statistics": statistics})
-
-        return Group()
+def poisoned(groups):
+    """A real file with these bounds, one row group each; NaN is patched into the footer bytes."""
+    marks = [(1000.5 + i, 2000.5 + i) for i in range(len(groups))]
+    buffer = io.BytesIO()
+    table = pa.table({"x": [value for mark in marks for value in mark]})
+    pq.write_table(table, buffer, row_group_size=2, use_dictionary=False)
+    data = buffer.getvalue()
+    at = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    footer = data[at:]
+    for mark, group in zip(marks, groups, strict=True):
+        for placeholder, bound in zip(mark, group, strict=True):
+            footer = footer.replace(struct.pack("<d", placeholder), struct.pack("<d", bound))
+    return pq.read_metadata(io.BytesIO(data[:at] + footer))
 
 
 @pytest.mark.parametrize(
     ("groups", "trusted", "low", "high"),
     [
+        ([(1.0, 2.0), (0.5, 3.0)], True, 0.5, 3.0),
         ([(1.0, math.nan)], True, 1.0, None),
         ([(1.0, 2.0), (0.5, math.nan)], True, 0.5, None),
         ([(math.nan, math.nan), (1.0, 2.0)], True, None, None),
@@ -183,13 +187,11 @@ class PoisonedFooter:
     ids=str,
 )
 def test_nan_as_a_bound_means_unknown_and_nan_present(groups, trusted, low, high):
-    """Spark's writer sorts NaN on top, so its minimum is still true; others may have mixed it up."""
-    real = footer_of(pa.table({"x": [1.0] * len(groups)}))
-    footer = PoisonedFooter(real, [PoisonedStatistics(*group) for group in groups])
-    stats = stats_from_footer(footer, schema_of(x="double"), [("x",)], trusted=trusted)
+    """Only a writer that sorts NaN on top leaves a true minimum; the others may have mixed it up."""
+    stats = stats_from_footer(poisoned(groups), schema_of(x="double"), [("x",)], trusted=trusted)
     assert stats.min_values.get(("x",)) == low
     assert stats.max_values.get(("x",)) == high
-    assert not stats.nan_count
+    assert bool(stats.nan_count) is (high is not None)
 
 
 def test_a_float_column_without_statistics_is_unknown_and_not_dropped():
@@ -209,17 +211,13 @@ def test_text_without_bounds_in_our_own_file_was_too_long():
     assert not stats_of(table, write_statistics=["n"], trusted=False).dropped
 
 
-def test_one_row_group_without_statistics_makes_the_column_unknown():
-    """A group of NULLs needs none, though."""
-    schema = schema_of(a="long")
-    table = pa.table({"a": [1, 2, None, None, 5, 6]})
-    stats = stats_of(table, schema, row_group_size=2)
+def test_one_row_group_without_bounds_makes_the_column_unknown():
+    """A group of NULLs needs none, though; one whose text was too long for a footer does."""
+    table = pa.table({"a": [1, 2, None, None, 5, 6], "s": ["x", "y", "z" * 5000, "z", None, None]})
+    stats = stats_of(table, row_group_size=2)
     assert (stats.min_values, stats.max_values) == ({("a",): 1}, {("a",): 6})
-    assert stats.null_count == {("a",): 2}
-    real = footer_of(pa.table({"a": [1, 2]}))
-    group = real.row_group(0).column(0).statistics
-    broken = stats_from_footer(PoisonedFooter(real, [group, None]), schema, [("a",)], trusted=True)
-    assert broken == SplitStats(2)
+    assert stats.null_count[("a",)] == 2
+    assert stats.dropped == {("s",)}
 
 
 def test_names_with_dots_are_told_apart_from_nested_fields():
