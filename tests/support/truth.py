@@ -86,6 +86,6 @@ def _compare(op, a, b, nan):
 
 def _key(value):
     """What Spark's order of values compares by: NaN above all numbers, text by its UTF-8 bytes."""
-    if isinstance(value, float):
-        return (1, 0.0) if math.isnan(value) else (0, value)
+    if isinstance(value, int | float):
+        return (1, 0.0) if _is_nan(value) else (0, value)
     return value.encode() if isinstance(value, str) else value

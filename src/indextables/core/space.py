@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any, Final, Literal, Protocol, TypeAlias, assert_never
 
 from indextables.core.intervals import TOP, Cut, Cuts
+from indextables.core.prefix import next_prefix
 from indextables.core.states import States
 from indextables.core.types import (
     DataType,
@@ -83,10 +84,8 @@ class Ordinals:
 
     def prefixed(self, prefix: Any) -> Cuts:
         """The texts, or binaries, that begin with a prefix."""
-        start = self.ordinal(prefix)
-        stem = start.rstrip(b"\xff")
-        # Nothing sorts above a run of 0xFF: the prefix then reaches to the top.
-        return (start, stem[:-1] + bytes([stem[-1] + 1]) if stem else TOP)
+        end = next_prefix(prefix)
+        return (self.ordinal(prefix), TOP if end is None else self.ordinal(end))
 
 
 def space_of(dtype: DataType, metadata: Mapping[str, Any] | None = None) -> Ordinals:
