@@ -1,0 +1,80 @@
+"""Errors of ours that happen inside a call from the JVM come out of PySpark as they were raised.
+
+py4j turns a Python error in a callback into a Java exception, and PySpark shows that with its whole
+stack. The error is kept aside under a number that travels in the message, and PySpark's converter
+is taught to hand it back.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Final, ParamSpec, TypeVar
+
+from pyspark.errors.exceptions import captured
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_KEPT: Final = 64
+_MARK: Final = re.compile(r"indextables-error:(\d+):")
+_errors: Final[OrderedDict[int, BaseException]] = OrderedDict()
+_numbers: Final = itertools.count(1)
+_lock: Final = threading.Lock()
+
+
+class CallbackError(RuntimeError):
+    """An error on its way through the JVM; its message names the real one."""
+
+
+def carries_errors(method: Callable[P, R]) -> Callable[P, R]:
+    """Let the errors of a method that the JVM calls come out of PySpark unchanged."""
+
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return method(*args, **kwargs)
+        except BaseException as e:
+            raise CallbackError(f"indextables-error:{_keep(e)}: {e}") from e
+
+    return call
+
+
+def _keep(error: BaseException) -> int:
+    number = next(_numbers)
+    with _lock:
+        _errors[number] = error
+        while len(_errors) > _KEPT:  # one that nobody asked for must not stay forever
+            _errors.popitem(last=False)
+    return number
+
+
+def _kept(text: str) -> BaseException | None:
+    found = _MARK.search(text)
+    if found is None:
+        return None
+    with _lock:
+        return _errors.pop(int(found[1]), None)
+
+
+def install() -> None:
+    """Teach PySpark's converter; calling it again changes nothing."""
+    convert = captured.convert_exception
+    if getattr(convert, "is_indextables", False):
+        return
+
+    def converted(error: Any) -> BaseException:
+        cause = error
+        while cause is not None:
+            ours = _kept(cause.toString())
+            if ours is not None:
+                return ours
+            cause = cause.getCause()
+        return convert(error)
+
+    converted.is_indextables = True  # type: ignore[attr-defined]
+    captured.convert_exception = converted  # type: ignore[assignment]

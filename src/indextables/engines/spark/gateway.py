@@ -1,0 +1,173 @@
+"""Handles on the classes of Spark's JVM, looked up once: a fresh lookup costs ten calls."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import orjson
+from pyspark import SparkContext
+
+from indextables.errors import IndexTablesError
+
+_SPARK_SQL: Final = "org.apache.spark.sql"
+_SOURCES: Final = "org.apache.spark.sql.execution.datasources"
+
+
+@dataclass(frozen=True)
+class JvmTools:
+    """Classes and functions of one JVM; nothing here holds on to a session."""
+
+    gateway: Any
+    pid: int = field(default_factory=os.getpid)
+
+    def lookup(self, name: str) -> Any:
+        """The class, package or object of that name, `$` and all."""
+        return getattr(self.gateway.jvm, name)
+
+    @cached_property
+    def json(self) -> Any:
+        """A plain Jackson mapper: JVM values as JSON text."""
+        return self.lookup("com.fasterxml.jackson.databind.ObjectMapper")()
+
+    @cached_property
+    def field_json(self) -> Any:
+        """A Jackson mapper that sets private fields, so that JSON text becomes Hadoop's FileStatus."""
+        package = "com.fasterxml.jackson.annotation"
+        access = self.lookup(f"{package}.PropertyAccessor")
+        visibility = self.lookup(f"{package}.JsonAutoDetect$Visibility")
+        mapper = self.lookup("com.fasterxml.jackson.databind.ObjectMapper")()
+        mapper.setVisibility(access.ALL, visibility.NONE)
+        mapper.setVisibility(access.FIELD, visibility.ANY)
+        mapper.setVisibility(access.CREATOR, visibility.ANY)
+        return mapper
+
+    @cached_property
+    def status_array(self) -> Any:
+        """The class FileStatus[]."""
+        return self.find_class("[Lorg.apache.hadoop.fs.FileStatus;")
+
+    def find_class(self, name: str) -> Any:
+        """The java.lang.Class of that name."""
+        return self.lookup("java.lang.Class").forName(name)
+
+    def integers(self, numbers: Any) -> Any:
+        """A Scala IndexedSeq of Integers from a numpy array, in one call however long it is."""
+        text = orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+        return self.as_scala(self.json.readValue(text, self._list_class)).toIndexedSeq()
+
+    def positions(self, mask: Any) -> Any:
+        """A Scala IndexedSeq of the positions where a numpy mask is set; the mask travels as bits."""
+        bits = np.packbits(mask, bitorder="little").tobytes()
+        return self.as_scala(self.bit_set.valueOf(bits).stream().boxed().toList()).toIndexedSeq()
+
+    @cached_property
+    def _list_class(self) -> Any:
+        return self.find_class("java.util.ArrayList")
+
+    @cached_property
+    def _converters(self) -> Any:
+        return self.lookup("scala.jdk.javaapi.CollectionConverters")
+
+    def as_java(self, collection: Any) -> Any:
+        """A Scala collection as a Java one."""
+        return self._converters.asJava(collection)
+
+    def as_scala(self, collection: Any) -> Any:
+        """A Java collection as a Scala one."""
+        return self._converters.asScala(collection)
+
+    @cached_property
+    def _array_list(self) -> Any:
+        return self.lookup("java.util.ArrayList")
+
+    def seq(self, items: Iterable[Any]) -> Any:
+        """A Scala Seq of JVM objects."""
+        found = self._array_list()
+        for item in items:
+            found.add(item)
+        return self.as_scala(found).toSeq()
+
+    @cached_property
+    def none(self) -> Any:
+        """Scala's None."""
+        return self.lookup("scala.Option").empty()
+
+    def some(self, value: Any) -> Any:
+        """Scala's Some."""
+        return self.lookup("scala.Option").apply(value)
+
+    def strings(self, items: Sequence[str]) -> Any:
+        """A String[] of these texts, in one call however many they are."""
+        return self.json.readValue(orjson.dumps(items).decode(), self.find_class("[Ljava.lang.String;"))
+
+    def string_map(self, items: Mapping[str, str]) -> Any:
+        """An immutable Scala Map of texts."""
+        found = self.lookup("java.util.HashMap")()
+        for key, value in items.items():
+            found.put(key, value)
+        return self.lookup("org.apache.spark.api.python.PythonUtils").toScalaMap(found)
+
+    @cached_property
+    def path(self) -> Any:
+        """Hadoop's Path."""
+        return self.lookup("org.apache.hadoop.fs.Path")
+
+    @cached_property
+    def bit_set(self) -> Any:
+        """A java.util.BitSet, for sending a mask as bytes."""
+        return self.lookup("java.util.BitSet")
+
+    @cached_property
+    def partition_directory(self) -> Any:
+        """Files that share their partition values."""
+        return self.lookup(f"{_SOURCES}.PartitionDirectory")
+
+    @cached_property
+    def empty_row(self) -> Any:
+        """The partition values of a table without partitions."""
+        return self.lookup(f"{_SPARK_SQL}.catalyst.InternalRow").empty()
+
+    @cached_property
+    def relation(self) -> Any:
+        """HadoopFsRelation: a native scan over a file index."""
+        return self.lookup(f"{_SOURCES}.HadoopFsRelation")
+
+    @cached_property
+    def parquet_format(self) -> Any:
+        """Spark's own Parquet reader."""
+        return self.lookup(f"{_SOURCES}.parquet.ParquetFileFormat")
+
+    @cached_property
+    def dataset(self) -> Any:
+        """Dataset, whose `ofRows` turns a logical plan into a DataFrame."""
+        return self.lookup(f"{_SPARK_SQL}.classic.Dataset")
+
+    @cached_property
+    def data_type(self) -> Any:
+        """DataType, which reads a schema from its JSON."""
+        return self.lookup(f"{_SPARK_SQL}.types.DataType")
+
+
+_tools: dict[int, JvmTools] = {}
+
+
+def jvm_tools() -> JvmTools:
+    """The tools of this process's JVM; in a forked child there is none."""
+    gateway = SparkContext._gateway  # noqa: SLF001
+    if gateway is None:
+        raise IndexTablesError("Spark is not running", hint="create a SparkSession first")
+    tools = _tools.get(id(gateway))
+    if tools is None or tools.gateway is not gateway:
+        _tools.clear()
+        tools = _tools[id(gateway)] = JvmTools(gateway)
+    if tools.pid != os.getpid():
+        raise IndexTablesError(
+            "this process was forked from the one that runs Spark and must not use its session",
+            hint="use threads, or start the process with multiprocessing's 'spawn'",
+        )
+    return tools
