@@ -1,0 +1,52 @@
+"""The command's entry: its subcommands, and errors as one message instead of a traceback."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from indextables._version import __version__
+from indextables.cli.inspect import describe, files, history, plan
+from indextables.cli.maintain import check, checkpoint, vacuum
+from indextables.cli.output import advise
+from indextables.errors import IndexTablesError
+
+PROBLEM_FOUND = 1
+
+
+class Group(click.Group):
+    """Prints what happened and what to do; a traceback is for bugs, not for wrong input."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand; any error of ours becomes two lines on stderr and exit code 1."""
+        try:
+            return super().invoke(ctx)
+        except IndexTablesError as error:
+            advise(f"error: {error}")
+            ctx.exit(PROBLEM_FOUND)
+        except BrokenPipeError:
+            # The reader of our pipe (head, less) went away: not a problem of the table's.
+            sys.stderr.close()
+            ctx.exit(0)
+
+
+@click.group(
+    cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(__version__, prog_name="indextables")
+def main() -> None:
+    """Look into tables and look after them.
+
+    Data goes to stdout and advice to stderr. Nothing is deleted without --apply. Exit codes: 0 fine,
+    1 a problem was found, 2 wrong usage.
+
+    \b
+    Example:
+      indextables describe ./articles
+    """
+
+
+for command in (describe, history, files, plan, check, checkpoint, vacuum):
+    main.add_command(command)

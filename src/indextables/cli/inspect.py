@@ -1,0 +1,145 @@
+"""Commands that only look: describe, history, files, plan."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from typing import Any
+
+import click
+
+from indextables.cli.output import (
+    OutputFormat,
+    advise,
+    format_option,
+    human_bytes,
+    show_facts,
+    show_json,
+    show_rows,
+)
+from indextables.core.types import type_name
+from indextables.log.split import Split
+from indextables.table import Table
+
+where_option = click.option(
+    "--where", metavar="SQL", help="Only files that may hold a row for which this condition is TRUE."
+)
+version_option = click.option(
+    "--version", type=int, metavar="N", help="Look at this version instead of the newest."
+)
+
+
+@click.command()
+@click.argument("table")
+@version_option
+@format_option
+def describe(table: str, version: int | None, output: OutputFormat) -> None:
+    """What the table is: schema, size, version, how far statistics reach.
+
+    \b
+    Example:
+      indextables describe ./articles
+      indextables describe s3://bucket/articles --version 12 --format json
+    """
+    handle = Table(table)
+    snapshot = handle.snapshot(version)
+    facts = {
+        "table": handle.uri,
+        "id": snapshot.metadata.id,
+        "version": snapshot.version,
+        "committed": _moment(snapshot.timestamp_ms),
+        "files": snapshot.num_files,
+        "size": snapshot.total_bytes,
+        "partitioned by": list(snapshot.partition_columns),
+        "properties": dict(snapshot.properties),
+    }
+    columns = [
+        {
+            "column": ".".join(info.column),
+            "type": info.type,
+            "splits with statistics": info.complete,
+            "shortened": info.inexact,
+            "without": info.missing,
+        }
+        for info in handle.statistics_info()
+    ]
+    schema = [
+        {"column": f.name, "type": type_name(f.type), "nullable": f.nullable} for f in snapshot.schema
+    ]
+    if output == "json":
+        show_json({**facts, "schema": schema, "statistics": columns})
+        return
+    show_facts({**facts, "size": human_bytes(snapshot.total_bytes)}, output)
+    click.echo()
+    show_rows(schema, ("column", "type", "nullable"), output)
+    if columns and version is None:
+        click.echo()
+        show_rows(columns, ("column", "type", "splits with statistics", "shortened", "without"), output)
+
+
+@click.command()
+@click.argument("table")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N commits.")
+@format_option
+def history(table: str, limit: int | None, output: OutputFormat) -> None:
+    """The commits that are kept, newest first, with what each one did.
+
+    \b
+    Example:
+      indextables history ./articles --limit 5
+    """
+    entries = [dataclasses.asdict(entry) for entry in Table(table).history(limit)]
+    for entry in entries:
+        entry["committed"] = _moment(entry["timestamp_ms"])
+    columns = ("version", "committed", "operation", "num_files", "size_in_bytes", "metrics")
+    show_rows(entries, columns, output)
+
+
+@click.command()
+@click.argument("table")
+@where_option
+@version_option
+@format_option
+def files(table: str, where: str | None, version: int | None, output: OutputFormat) -> None:
+    """The table's files; with --where only those a query with this condition would read.
+
+    \b
+    Example:
+      indextables files ./articles --where "score > 100 AND day = '2024-01-01'"
+    """
+    found = Table(table).plan(where, version=version)
+    rows = [_file_row(split) for split in found.files]
+    show_rows(rows, ("path", "size", "rows", "version", "partition"), output)
+    advise(f"{len(rows)} of {found.report.total_files} files, {human_bytes(found.report.kept_bytes)}")
+
+
+@click.command()
+@click.argument("table")
+@click.argument("where")
+@version_option
+@format_option
+def plan(table: str, where: str, version: int | None, output: OutputFormat) -> None:
+    """What a condition would read, what it would skip, and what kept it from skipping more.
+
+    \b
+    Example:
+      indextables plan ./articles "score > 100"
+    """
+    report = Table(table).plan(where, version=version).report
+    show_facts(dataclasses.asdict(report), output)
+
+
+def _file_row(split: Split) -> dict[str, Any]:
+    return {
+        "path": split.path,
+        "size": split.size,
+        "rows": split.stats.num_records if split.stats else None,
+        "version": split.seq,
+        "partition": dict(split.partition_values) or None,
+    }
+
+
+def _moment(milliseconds: int | None) -> str | None:
+    if milliseconds is None:
+        return None
+    return dt.datetime.fromtimestamp(milliseconds / 1000, dt.UTC).isoformat(timespec="milliseconds")
