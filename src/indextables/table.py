@@ -278,6 +278,22 @@ class Table:
         return {**weaker, **(call or {})}
 
 
+def check_table(
+    path: Location,
+    *,
+    deep: bool = False,
+    progress: Progress | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> CheckReport:
+    """What `Table.check` finds, also for a table whose log is too damaged to be opened."""
+    store = _store(path, storage_options)
+    log = TransactionLog(store, Config.of())
+    if not log.exists():
+        missing = TableNotFoundError(f"there is no table at {store.uri}", uri=store.uri)
+        raise _not_a_table(store, missing)
+    return check(log, ArrowExecutor(store), deep=deep, progress=progress)
+
+
 def _store(path: Location, options: Mapping[str, Any] | None) -> LogStore:
     return open_store(path, options=options) if isinstance(path, str | Path) else path
 
