@@ -1,0 +1,8 @@
+"""Rebuild a log from what is left of it, elsewhere, without ever touching the source."""
+
+from indextables.ops.repair.findings import Excluded, Finding
+from indextables.ops.repair.plan import RepairPlan, plan_repair
+from indextables.ops.repair.result import RepairResult
+from indextables.ops.repair.run import repair
+
+__all__ = ["Excluded", "Finding", "RepairPlan", "RepairResult", "plan_repair", "repair"]

@@ -1,0 +1,216 @@
+"""What a log directory holds, file by file: every one is looked at, none is believed by its name."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+
+from indextables.errors import LogCorruptedError, ObjectNotFoundError
+from indextables.log.actions import CommitInfo
+from indextables.log.lenient import Place, loads
+from indextables.log.listing import Listing, list_log
+from indextables.log.names import LogFile
+from indextables.log.trailer import Torn, Unverified, Verdict, Whole, last_info
+from indextables.ops.repair.chunks import read_chunks
+from indextables.ops.repair.findings import Finding, disagreement
+from indextables.ops.repair.place import LogPlace
+
+_TRAILER: Final = b'{"commitInfo":'
+_MANY: Final = 20
+"""After so many bad lines of one file the rest of it says nothing new."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileEvidence:
+    """One commit or checkpoint: whether it is whole, and what its last line says of it."""
+
+    file: LogFile
+    verdict: Verdict
+    info: CommitInfo
+    text_bytes: int
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def usable(self) -> bool:
+        """Nothing is known against this file; whoever wrote it."""
+        return not self.findings
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The whole directory."""
+
+    place: LogPlace
+    listing: Listing
+    commits: Mapping[int, tuple[FileEvidence, ...]]
+    checkpoints: tuple[FileEvidence, ...]
+    """Oldest first."""
+    hint: int | None
+    hint_problem: str | None = None
+
+    @property
+    def newest(self) -> int:
+        """The highest version that any commit, checkpoint or part names, or the pointer does."""
+        named = (file.version for file in self.listing.parts)
+        return max([self.listing.newest, -1 if self.hint is None else self.hint, *named])
+
+    def files(self) -> Iterator[FileEvidence]:
+        """Everything that was looked at."""
+        for files in self.commits.values():
+            yield from files
+        yield from self.checkpoints
+
+
+def gather(place: LogPlace) -> Evidence:
+    """Reads every file of the log once."""
+    listing = list_log(place.store, place.names)
+    hint, problem = _read_hint(place)
+    return Evidence(
+        place=place,
+        listing=listing,
+        commits={
+            version: tuple(examine(place, file) for file in files)
+            for version, files in sorted(listing.commits.items())
+        },
+        checkpoints=tuple(examine(place, file) for file in reversed(listing.checkpoints)),
+        hint=hint,
+        hint_problem=problem,
+    )
+
+
+def _read_hint(place: LogPlace) -> tuple[int | None, str | None]:
+    try:
+        hint = orjson.loads(place.store.get(place.names.hint))
+    except ObjectNotFoundError:
+        return None, None
+    except orjson.JSONDecodeError:
+        return None, "it is not JSON"
+    match hint:
+        case {"version": bool()}:
+            pass
+        case {"version": int(version)} if 0 <= version < 10**18:
+            return version, None
+    return None, "it names no version"
+
+
+def examine(place: LogPlace, file: LogFile) -> FileEvidence:
+    """The verdict on one file: the same as `trailer.verify`, without ever holding all of it."""
+    reader = _Reader()
+    try:
+        for chunk in read_chunks(place.store, file):
+            reader.feed(chunk)
+        verdict = reader.verdict()
+    except (zlib.error, EOFError) as error:
+        verdict = Torn(f"the compressed text is damaged ({error})", 1)
+        return FileEvidence(file, verdict, CommitInfo(), reader.size, (_of(verdict, file),))
+    found: tuple[Finding, ...] = ()
+    if not isinstance(verdict, Whole):
+        found = tuple(_bad_lines(place, file))
+    if isinstance(verdict, Torn) and not found:
+        found = (_of(verdict, file),)
+    return FileEvidence(file, verdict, reader.info(), reader.size, found)
+
+
+def _of(verdict: Torn, file: LogFile) -> Finding:
+    return Finding(file.name, verdict.line, verdict.reason)
+
+
+class _Reader:
+    """Counts and checks everything but the last line, which stays in hand: it may be the trailer."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._blank = True
+        self._crc = 0
+        self._lines = 0
+        self._last = b""
+
+    def feed(self, chunk: bytes) -> None:
+        self.size += len(chunk)
+        self._blank &= chunk.isspace()
+        if not chunk.strip(b"\r\n"):
+            self._last += chunk
+            return
+        data = self._last + chunk
+        start = data.rstrip(b"\r\n").rfind(b"\n") + 1
+        self._crc = zlib.crc32(memoryview(data)[:start], self._crc)
+        self._lines += data.count(b"\n", 0, start)
+        self._last = data[start:]
+
+    def info(self) -> CommitInfo:
+        return last_info(self._last) or CommitInfo()
+
+    def verdict(self) -> Verdict:
+        if self._blank:
+            return Torn("the file is empty", 1)
+        info = last_info(self._last) if self._last.startswith(_TRAILER) else None
+        if info is None or info.crc32 is None:
+            return Unverified()
+        if info.crc32 != self._crc:
+            reason = "the checksum in the last line does not fit the lines before it"
+            return Torn(reason, self._lines + 1)
+        if info.actions != self._lines:
+            reason = f"the last line counts {info.actions} actions, there are {self._lines}"
+            return Torn(reason, self._lines + 1)
+        return Whole(info)
+
+
+def _bad_lines(place: LogPlace, file: LogFile) -> Iterator[Finding]:
+    """Lines that are no action at all; what an action says is judged when it is read."""
+    number = found = 0
+    for chunk in read_chunks(place.store, file):
+        for text in chunk.removesuffix(b"\n").split(b"\n"):
+            number += 1
+            reason = _why_no_action(text, Place(file.name, number))
+            if reason is not None:
+                found += 1
+                yield Finding(file.name, number, reason)
+            if found >= _MANY:
+                return
+
+
+def _why_no_action(text: bytes, place: Place) -> str | None:
+    if not text.strip():
+        return None
+    try:
+        value = loads(text, place)
+    except LogCorruptedError as error:
+        return error.message.partition(": ")[2]
+    if not isinstance(value, dict) or not value:
+        return "not an action: an object with the action's name was expected"
+    return None
+
+
+def commit_of(evidence: Evidence, version: int) -> FileEvidence | None:
+    """The one file to believe for a version; RepairError if two whole ones differ."""
+    files = evidence.commits.get(version, ())
+    if len(files) < 2:
+        return files[0] if files else None
+    first, second = files
+    if _same_text(evidence.place, first.file, second.file):
+        return first
+    # A torn copy is no second opinion, as long as all it says is the beginning of the other.
+    for torn, other in ((first, second), (second, first)):
+        if (
+            not torn.usable
+            and other.usable
+            and _same_text(evidence.place, torn.file, other.file, short=True)
+        ):
+            return other
+    raise disagreement(
+        f"version {version} exists twice, as {first.file.name} and as {second.file.name}, and they differ",
+        second.file.name,
+    )
+
+
+def _same_text(place: LogPlace, one: LogFile, two: LogFile, *, short: bool = False) -> bool:
+    """True if the texts are equal (with `short`: if the first is how the second begins)."""
+    try:
+        left, right = (b"".join(read_chunks(place.store, file)) for file in (one, two))
+    except (zlib.error, EOFError):
+        return False
+    return right.startswith(left) if short else left == right

@@ -1,0 +1,68 @@
+"""What is wrong with a log, each with the place where it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from indextables.errors import RepairError
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something in the log that cannot be read; `line` is 0 where a file as a whole is meant."""
+
+    file: str
+    line: int
+    reason: str
+    needed: bool = True
+    """False if the state of the table follows from other files of the log."""
+
+    def __str__(self) -> str:
+        where = f"{self.file}, line {self.line}" if self.line else self.file
+        return f"{where}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """A split the log names that is not in storage as the log describes it."""
+
+    path: str
+    reason: str
+    is_log: bool = False
+    """True for a log file of a slice, whose rows replace or delete rows of older files."""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
+
+
+_SHOWN = 100
+
+
+def listed(things: Iterable[object]) -> str:
+    """All of them, or the first hundred and how many more there are."""
+    texts = [str(thing) for thing in things]
+    more = f"; and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
+    return "; ".join(texts[:_SHOWN]) + more
+
+
+def incomplete(findings: Iterable[Finding]) -> RepairError:
+    """The error for a log that cannot be proven complete."""
+    found = tuple(findings)
+    return RepairError(
+        f"the log is not complete: {listed(found)}",
+        hint="restore these files from a backup, then repair again",
+        findings=found,
+        file=found[0].file,
+        line=found[0].line,
+    )
+
+
+def disagreement(message: str, file: str) -> RepairError:
+    """The error for two intact sources that tell different stories: no program can say which is true."""
+    return RepairError(
+        message,
+        hint="find out who wrote which; move the wrong file out of the log, then repair again",
+        file=file,
+        line=0,
+    )

@@ -1,0 +1,38 @@
+"""What a reader of the plan should know, although nothing stands in the way of the repair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from indextables.log.trailer import Unverified
+from indextables.ops.repair.evidence import Evidence
+from indextables.ops.repair.findings import listed
+from indextables.ops.repair.route import Route
+
+
+def notes_on(evidence: Evidence, route: Route) -> Iterator[str]:
+    """Sentences about the log as it is."""
+    names = evidence.place.names
+    if evidence.hint_problem is not None:
+        yield f"{names.hint} is garbled ({evidence.hint_problem}); nothing depends on it"
+    elif evidence.hint is None and evidence.checkpoints:
+        yield f"{names.hint} is missing; nothing depends on it"
+    if route.base is not None:
+        yield f"the state starts from {route.base.file.name}, not from the first commit"
+    foreign = [c for c in route.commits if isinstance(c.verdict, Unverified)]
+    if foreign:
+        yield (
+            f"{len(foreign)} commits have no checksum, as another writer left them: they can be read, but "
+            f"nothing proves that they are whole (the first is {foreign[0].file.name})"
+        )
+    if len(widths := sorted(evidence.listing.widths)) > 1:
+        yield f"names of {' and '.join(map(str, widths))} digits are mixed; the new log has 18"
+    if strangers := list(_strangers(evidence)):
+        yield f"files that are not part of a log are left where they are: {listed(strangers)}"
+
+
+def _strangers(evidence: Evidence) -> Iterator[str]:
+    names = evidence.place.names
+    for meta in evidence.place.store.list(names.prefix):
+        if names.parse(meta) is None and meta.key != names.hint:
+            yield meta.key

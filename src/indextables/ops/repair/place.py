@@ -1,0 +1,76 @@
+"""Where a log is: its table's store and the name of its directory in there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from indextables.errors import RepairError
+from indextables.log.names import LogNames
+from indextables.storage import LogStore
+from indextables.storage.location import Location, root_of
+
+Opener: TypeAlias = Callable[[str], LogStore]
+"""From the URI of a table to its store; an engine may bring its own, with its own credentials."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """A log directory; relative paths in its actions start at the root of `store`."""
+
+    uri: str
+    """As the user wrote it."""
+    location: Location
+    store: LogStore
+    names: LogNames
+
+    @property
+    def local_path(self) -> Path | None:
+        """The directory itself, if it is on this machine."""
+        return Path(self.location.path) if self.location.family == "file" else None
+
+    def sibling(self, name: str) -> LogPlace:
+        """Another log directory of the same table."""
+        parent = self.location.path.rpartition("/")[0]
+        path = f"{parent}/{name}" if "/" in self.location.path else name
+        location = Location(self.location.family, self.location.authority, path)
+        uri = f"{self.uri.rstrip('/').rpartition('/')[0]}/{name}"
+        return LogPlace(uri, location, self.store, LogNames(name))
+
+
+def place_of(uri: str | Path, opener: Opener) -> LogPlace:
+    """The place of a log directory; RepairError if the text cannot name one."""
+    text = str(uri.absolute()) if isinstance(uri, Path) else uri
+    location = root_of(text)
+    if location is None or not location.path.strip("/"):
+        raise RepairError(
+            f"{text!r} does not name the directory of a transaction log",
+            hint="name the log, not the table: 's3://bucket/table/_transaction_log'",
+            uri=text,
+        )
+    if location.family == "file":
+        parent, name = os.path.split(location.path)
+    else:
+        parent, name = text.rstrip("/").rpartition("/")[0], location.path.rpartition("/")[2]
+    return LogPlace(text, location, opener(parent), LogNames(name))
+
+
+def check_apart(source: LogPlace, target: LogPlace) -> None:
+    """Raises if writing to the target could touch the source: it is the same place, or one holds the other."""
+    one, two = _real(source.location), _real(target.location)
+    if one.startswith(two) or two.startswith(one):
+        raise RepairError(
+            f"the target {target.uri!r} and the source {source.uri!r} are not apart from each other",
+            hint="repair never writes into its source: choose a new directory beside it",
+            source=source.uri,
+            target=target.uri,
+        )
+
+
+def _real(location: Location) -> str:
+    # two spellings of one directory, by a link, are one directory
+    path = os.path.realpath(location.path) if location.family == "file" else location.path
+    return f"{location.family}://{location.authority}/{path.rstrip('/')}/"

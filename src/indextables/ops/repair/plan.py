@@ -1,0 +1,240 @@
+"""Plan first: what a repair would keep and leave out, and why. Nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.config import Config
+from indextables.core.truncate import TruncationMetrics
+from indextables.errors import IndexTablesError, LogCorruptedError, RepairError, StorageError
+from indextables.log.protocol import check_writable
+from indextables.log.reconcile import Files
+from indextables.log.segments import TOMBSTONES, Segment, Shape
+from indextables.log.snapshot import Snapshot
+from indextables.ops.repair.evidence import Evidence, gather
+from indextables.ops.repair.findings import Excluded, Finding, incomplete, listed
+from indextables.ops.repair.fold import Folded, finding_of, fold
+from indextables.ops.repair.notes import notes_on
+from indextables.ops.repair.place import LogPlace, Opener, place_of
+from indextables.ops.repair.route import Route, broken_link, find_route
+from indextables.ops.repair.settings import RepairSettings
+from indextables.ops.repair.shorten import Shortener
+from indextables.ops.repair.validate import Progress, Validation, newer_strangers, unchecked, validate
+from indextables.storage import open_store
+
+
+@dataclass(frozen=True)
+class RepairPlan:
+    """What a repair of this log would write; with an `error` it would write nothing.
+
+    `kept`, `missing` and `mismatched` together are all splits of the newest version. `unreadable` lists
+    what is damaged in the log itself, needed or not.
+    """
+
+    source: str
+    version: int = -1
+    base: int | None = None
+    """The checkpoint it starts from; -1: the first commit; None: there is no way."""
+    missing: tuple[Excluded, ...] = ()
+    mismatched: tuple[Excluded, ...] = ()
+    unreadable: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    stats_bytes_saved: int = 0
+    error: IndexTablesError | None = None
+    snapshot: Snapshot | None = field(default=None, repr=False)
+    """The kept splits as version 1 of the new log."""
+    fingerprint: str = ""
+    """Names and sizes of the source's files: a later look tells whether it is still the same log."""
+    truncated: TruncationMetrics = field(default_factory=TruncationMetrics, repr=False)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The splits that stay, by path."""
+        return tuple(self.snapshot.column("key").to_pylist()) if self.snapshot else ()
+
+    @property
+    def excluded(self) -> tuple[Excluded, ...]:
+        """The splits that are left out, with the reason for each."""
+        return (*self.missing, *self.mismatched)
+
+    @property
+    def total_splits(self) -> int:
+        """The live splits of the newest version."""
+        return (self.snapshot.num_files if self.snapshot else 0) + len(self.excluded)
+
+    def check(self, *, fail_on_missing: bool = False) -> Snapshot:
+        """The state to write; raises what stands against it."""
+        if self.error is not None:
+            raise self.error
+        assert self.snapshot is not None, "a plan has a state or an error"
+        if fail_on_missing and self.excluded:
+            raise RepairError(
+                f"{len(self.excluded)} splits are not as the log says: {listed(self.excluded)}",
+                hint="restore them, or repair with failOnMissing=false to leave them out",
+                excluded=self.excluded,
+            )
+        return self.snapshot
+
+
+def plan_repair(
+    src: str | Path,
+    *,
+    validate_splits: bool | None = None,
+    preserve_stats: bool | None = None,
+    parallelism: int | None = None,
+    config: Config | Mapping[str, Any] | None = None,
+    opener: Opener = open_store,
+    progress: Progress | None = None,
+) -> RepairPlan:
+    """What `repair` would do with this log directory; reads only, and every problem is in the plan."""
+    settings = RepairSettings.of(
+        config,
+        validate_splits=validate_splits,
+        preserve_stats=preserve_stats,
+        parallelism=parallelism,
+    )
+    return make_plan(place_of(src, opener), settings, progress)
+
+
+def make_plan(
+    place: LogPlace, settings: RepairSettings, progress: Progress | None = None
+) -> RepairPlan:
+    """The plan for an opened log; StorageError if the store fails, which proves nothing about the log."""
+    evidence = gather(place)
+    damage = tuple(found for file in evidence.files() for found in file.findings)
+    blank = RepairPlan(place.uri, unreadable=damage, fingerprint=fingerprint(evidence))
+    if evidence.newest < 0:
+        return replace(blank, error=_no_log(place))
+    try:
+        reading = _read(evidence, settings)
+        check_writable(reading.folded.snapshot.protocol)
+    except StorageError:
+        raise
+    except IndexTablesError as error:
+        return replace(blank, error=error)
+    unneeded = tuple(
+        replace(found, needed=False)
+        for found in (*damage, *reading.refuted.values(), *reading.folded.findings)
+    )
+    blank = replace(blank, unreadable=unneeded, notes=tuple(notes_on(evidence, reading.route)))
+    return _finish(blank, reading, place, settings, progress)
+
+
+def fingerprint(evidence: Evidence) -> str:
+    """The names and sizes of all files of the log as one short text."""
+    listing = evidence.listing
+    files = [*(f for found in listing.commits.values() for f in found), *listing.checkpoints]
+    newest = max((file.version for file in files if file.kind == "commit"), default=-1)
+    total = sum(file.size for file in files)
+    return f"{len(files)} files, {total} bytes, newest commit {newest}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    route: Route
+    folded: Folded
+    shortener: Shortener
+    refuted: Mapping[str, Finding]
+
+
+def _read(evidence: Evidence, settings: RepairSettings) -> _Reading:
+    """The state by the longest complete route; a file that turns out to be damaged is avoided."""
+    refuted: dict[str, Finding] = {}
+    options = settings.truncation({})
+    while True:
+        route = find_route(evidence, refuted)
+        shortener = Shortener(options, keep=settings.preserve_stats)
+        found = broken_link(route)
+        if found is None:
+            try:
+                folded = fold(evidence.place, route, shortener)
+            except LogCorruptedError as error:
+                found = finding_of(error)
+            else:
+                own = settings.truncation(folded.snapshot.properties)
+                if own == options:
+                    return _Reading(route, folded, shortener, refuted)
+                options = own  # known only now that the newest properties are: once more
+                continue
+        key = f"{evidence.place.names.prefix}{found.file}"
+        if key in refuted:
+            raise incomplete([found])
+        refuted[key] = found
+
+
+def _finish(
+    plan: RepairPlan,
+    reading: _Reading,
+    place: LogPlace,
+    settings: RepairSettings,
+    progress: Progress | None,
+) -> RepairPlan:
+    state = reading.folded.snapshot
+    checked = unchecked(state)
+    notes = list(plan.notes)
+    if settings.validate_splits:
+        checked = validate(state, place.store, settings.parallelism, progress)
+        notes.extend(_strangers(state, place))
+    kept = _only(state, checked)
+    return replace(
+        plan,
+        version=state.version,
+        base=reading.route.start,
+        missing=checked.missing,
+        mismatched=checked.mismatched,
+        notes=tuple(notes),
+        stats_bytes_saved=reading.shortener.saved_by(kept.column("key")),
+        snapshot=kept,
+        truncated=reading.shortener.metrics,
+        error=_lost_log_files(checked),
+    )
+
+
+def _only(state: Snapshot, checked: Validation) -> Snapshot:
+    """The table with just the valid splits: no history, no tombstones, no vacuum's mark.
+
+    That mark counts versions of the old log, and the new one starts at zero: it would lock out every writer.
+    """
+    files = state.files().filter(pa.array(checked.valid)).combine_chunks()
+    segment = Segment.alive(files, Shape.of(state.metadata))
+    return replace(
+        state,
+        version=1,
+        min_read_version=0,
+        state=Files((segment,), TOMBSTONES.empty_table()),
+    )
+
+
+def _lost_log_files(checked: Validation) -> RepairError | None:
+    lost = [one for one in (*checked.missing, *checked.mismatched) if one.is_log]
+    if not lost:
+        return None
+    return RepairError(
+        f"log files of slices are not as the log says: {listed(lost)}",
+        hint="without them deleted and replaced rows would come back: restore the files",
+        excluded=tuple(lost),
+    )
+
+
+def _strangers(state: Snapshot, place: LogPlace) -> Iterator[str]:
+    if state.timestamp_ms is None:
+        return
+    found = list(newer_strangers(state, place.store, state.timestamp_ms, place.names.directory))
+    if found:
+        yield (
+            f"{len(found)} data files are newer than version {state.version} and in no commit: the work of "
+            f"a writer that has not committed, or of a commit that is lost: {listed(found)}"
+        )
+
+
+def _no_log(place: LogPlace) -> RepairError:
+    return RepairError(
+        f"there is no transaction log at {place.uri}",
+        hint="name the log directory itself, such as 'table/_transaction_log'",
+        uri=place.uri,
+    )

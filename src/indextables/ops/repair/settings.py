@@ -1,0 +1,65 @@
+"""The options of a repair, read once, before anything is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from indextables.config import (
+    REPAIR_FAIL_ON_MISSING,
+    REPAIR_PARALLELISM,
+    REPAIR_PRESERVE_STATS,
+    REPAIR_VALIDATE_SPLITS,
+    Config,
+    Option,
+)
+from indextables.core.truncate import TruncationOptions
+
+
+@dataclass(frozen=True, slots=True)
+class RepairSettings:
+    """What the caller asked for, over the configuration, over the defaults."""
+
+    validate_splits: bool
+    preserve_stats: bool
+    parallelism: int
+    fail_on_missing: bool
+    config: Config
+
+    @classmethod
+    def of(
+        cls,
+        config: Config | Mapping[str, Any] | None = None,
+        *,
+        validate_splits: bool | None = None,
+        preserve_stats: bool | None = None,
+        parallelism: int | None = None,
+        fail_on_missing: bool | None = None,
+    ) -> RepairSettings:
+        """The settings in force; ConfigError for a value an option cannot have."""
+        given = _given(
+            (REPAIR_VALIDATE_SPLITS, validate_splits),
+            (REPAIR_PRESERVE_STATS, preserve_stats),
+            (REPAIR_PARALLELISM, parallelism),
+            (REPAIR_FAIL_ON_MISSING, fail_on_missing),
+        )
+        base = config if isinstance(config, Config) else Config.of(session=config)
+        merged = Config({**base.settings, **given.settings}).validate()
+        TruncationOptions.from_config(merged)
+        return cls(
+            validate_splits=merged.get(REPAIR_VALIDATE_SPLITS),
+            preserve_stats=merged.get(REPAIR_PRESERVE_STATS),
+            parallelism=merged.get(REPAIR_PARALLELISM),
+            fail_on_missing=merged.get(REPAIR_FAIL_ON_MISSING),
+            config=merged,
+        )
+
+    def truncation(self, properties: Mapping[str, str]) -> TruncationOptions:
+        """How long statistics may be: the caller's word over the table's own properties."""
+        own = Config.of(table=properties)
+        return TruncationOptions.from_config(Config({**own.settings, **self.config.settings}))
+
+
+def _given(*options: tuple[Option[Any], Any]) -> Config:
+    return Config.of(write={option.key: value for option, value in options if value is not None})

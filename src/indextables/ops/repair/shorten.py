@@ -1,0 +1,110 @@
+"""Statistics of whole segments through the one truncation function; only rows that need it become objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.core.stats import from_wire, to_wire_row
+from indextables.core.truncate import TruncationMetrics, TruncationOptions, truncate_stats
+from indextables.core.types import StructType
+from indextables.log.reconcile import Files
+from indextables.log.segments import Segment, Shape
+from indextables.log.snapshot import Snapshot
+
+
+@dataclass(slots=True)
+class Shortener:
+    """Shortens the statistics of snapshots, and remembers what each split saves by it."""
+
+    options: TruncationOptions
+    keep: bool = True
+    """False: no statistics at all are kept."""
+    saved: dict[str, int] = field(default_factory=dict)
+    """Bytes by key of the split; the last add of a key decides, as it does in the log."""
+    metrics: TruncationMetrics = field(default_factory=TruncationMetrics)
+
+    def shortened(self, snapshot: Snapshot) -> Snapshot:
+        """The same table without long bounds."""
+        segments = tuple(self._segment(segment) for segment in snapshot.state.segments)
+        return replace(snapshot, state=Files(segments, snapshot.state.tombstones))
+
+    def saved_by(self, keys: Any) -> int:
+        """What these splits save together."""
+        return sum(self.saved.get(key, 0) for key in keys.to_pylist())
+
+    def _segment(self, segment: Segment) -> Segment:
+        stats = segment.table.column("stats")
+        if not self.keep:
+            return _with_stats(segment, pa.nulls(len(stats), stats.type))
+        if not self.options.enabled:
+            return segment
+        shortest = min(
+            [self.options.default.max_length, *(r.max_length for r in self.options.columns.values())]
+        )
+        rows = np.flatnonzero(_long_rows(stats, shortest) & ~segment.dead)
+        if not len(rows):
+            return segment
+        return _with_stats(segment, self._replaced(segment, stats, rows))
+
+    def _replaced(self, segment: Segment, stats: Any, rows: Any) -> Any:
+        schema = _stored(segment.shape)
+        keys = segment.table.column("key").take(rows).to_pylist()
+        short = [
+            self._row(key, row, schema)
+            for key, row in zip(keys, stats.take(rows).to_pylist(), strict=True)
+        ]
+        # one array of all rows in their order: the untouched ones, and behind them the new ones
+        both = pa.concat_arrays([*stats.chunks, pa.array(short, stats.type)])
+        at = np.arange(len(stats))
+        at[rows] = len(stats) + np.arange(len(rows))
+        return both.take(pa.array(at))
+
+    def _row(self, key: str, row: dict[str, Any], schema: StructType) -> dict[str, Any]:
+        known, metrics = truncate_stats(from_wire(_present(row), schema), schema, self.options)
+        if not metrics.truncated:
+            return row
+        self.saved[key] = metrics.bytes_saved
+        self.metrics += metrics
+        return to_wire_row(known, schema)
+
+
+def _stored(shape: Shape) -> StructType:
+    """The columns that have statistics: a partition column has one value, and it is elsewhere."""
+    return StructType(tuple(f for f in shape.schema if f.name not in shape.partition_columns))
+
+
+def _with_stats(segment: Segment, stats: Any) -> Segment:
+    at = segment.table.schema.get_field_index("stats")
+    field_ = segment.table.schema.field(at)
+    return replace(segment, table=segment.table.set_column(at, field_, stats))
+
+
+def _present(row: Any) -> Any:
+    """Without the nulls that stand for 'not there' in a column."""
+    if isinstance(row, dict):
+        return {name: _present(part) for name, part in row.items() if part is not None}
+    return row
+
+
+def _long_rows(stats: Any, limit: int) -> Any:
+    """Rows with a text above the limit in bytes: all that truncation can touch, and maybe a few more."""
+    long = np.zeros(len(stats), np.bool_)
+    for side in ("minValues", "maxValues"):
+        for path in _texts(stats.type.field(side).type, (side,)):
+            length = pc.binary_length(pc.struct_field(stats, list(path)))
+            long |= np.asarray(pc.fill_null(pc.greater(length, limit), fill_value=False))
+    return long
+
+
+def _texts(kind: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for part in kind:
+        if pa.types.is_struct(part.type):
+            yield from _texts(part.type, (*path, part.name))
+        elif pa.types.is_string(part.type):
+            yield (*path, part.name)

@@ -1,0 +1,157 @@
+"""Writing the new log: two commits, a checkpoint, and the pointer last; a failed run leaves nothing."""
+
+from __future__ import annotations
+
+import time
+import uuid
+import zlib
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+from indextables.errors import ObjectExistsError, RepairError, StorageError
+from indextables.log.actions import CommitInfo, StateAction
+from indextables.log.checkpoint import add_lines, write_checkpoint, write_hint
+from indextables.log.codec import encode_action
+from indextables.log.files import any_info, read_body
+from indextables.log.load import load
+from indextables.log.names import LogFile
+from indextables.log.snapshot import Snapshot
+from indextables.ops.repair.compare import difference
+from indextables.ops.repair.place import LogPlace
+from indextables.ops.repair.plan import RepairPlan
+
+OPERATION: Final = "REPAIR"
+_LAST: Final = 1
+"""The newest version of a log that a repair has just written."""
+
+
+def check_target(source: LogPlace, target: LogPlace) -> list[str]:
+    """Leftovers in the target of a repair of this source that died; RepairError if there is anything else."""
+    found = [meta.key for meta in target.store.list(target.names.prefix)]
+    if not found or _is_unfinished(source, target, found):
+        return found
+    raise RepairError(
+        f"Target location already exists and is not empty: {target.uri}",
+        hint="choose a new directory; a repair never overwrites a log",
+        target=target.uri,
+    )
+
+
+def _is_unfinished(source: LogPlace, target: LogPlace, found: Iterable[str]) -> bool:
+    """True for exactly what a repair of this source leaves when it is killed before its last step.
+
+    The pointer is that last step, and the first commit says whose repair it is. So nothing that is removed
+    here could not be written again from the same source.
+    """
+    names = target.names
+    first = names.commit(0)
+    parts = [names.parse(meta) for meta in target.store.list(names.prefix)]
+    if first not in found or any(p is None or p.version > _LAST for p in parts):
+        return False
+    info = any_info(read_body(target.store, LogFile("commit", 0, 18, first)))
+    return (
+        info is not None and info.operation == OPERATION and info.parameters.get("source") == source.uri
+    )
+
+
+def write_log(plan: RepairPlan, snapshot: Snapshot, target: LogPlace) -> None:
+    """The new log, read back and compared before its pointer is set."""
+    ids = uuid.uuid4().hex, uuid.uuid4().hex
+    now = max(time.time_ns() // 1_000_000, (snapshot.timestamp_ms or 0) + 1)
+    try:
+        _put(target, 0, _first(plan, snapshot, target, ids[0], now))
+        _put(target, _LAST, _second(plan, snapshot, ids, now + 1))
+        written = load(target.store, target.names)[0]
+        _verify(snapshot, written)
+        checkpoint = write_checkpoint(target.store, target.names, written, keep_removes_after=0)
+        write_hint(target.store, target.names, checkpoint)
+    except BaseException:
+        remove(target, ids[0])
+        raise
+
+
+def remove(target: LogPlace, commit_id: str) -> None:
+    """Takes back what this run wrote, the first commit last: until then it says whose leftovers these are."""
+    first = target.names.commit(0)
+    try:
+        keys = sorted((meta.key for meta in target.store.list(target.names.prefix)), reverse=True)
+        if first in keys and not _is_mine(target, first, commit_id):
+            return
+        for key in keys:
+            target.store.delete(key)
+    except StorageError:
+        return  # the reason of the failure matters more; the next run removes the leftovers
+
+
+def _is_mine(target: LogPlace, key: str, commit_id: str) -> bool:
+    info = any_info(read_body(target.store, LogFile("commit", 0, 18, key)))
+    return info is not None and info.commit_id == commit_id
+
+
+def _put(target: LogPlace, version: int, data: bytes) -> None:
+    key = target.names.commit(version)
+    try:
+        target.store.put_if_absent(key, data)
+    except ObjectExistsError:
+        # a store that lost its answer and tried again finds what it stored itself
+        if target.store.get(key) != data:
+            raise RepairError(
+                f"another repair writes to {target.uri} at the same time",
+                hint="choose another directory",
+                target=target.uri,
+            ) from None
+
+
+def _first(plan: RepairPlan, snapshot: Snapshot, target: LogPlace, commit_id: str, now: int) -> bytes:
+    actions: tuple[StateAction, ...] = (
+        snapshot.protocol,
+        snapshot.metadata,
+        *snapshot.txns.values(),
+        *snapshot.unknown,
+    )
+    lines = [encode_action(action, version=0, schema=snapshot.schema) for action in actions]
+    parameters = {
+        "source": plan.source,
+        "target": target.uri,
+        "sourceVersion": plan.version,
+        "sourceCommitId": snapshot.commit_id,
+        "sourceFingerprint": plan.fingerprint,
+    }
+    info = CommitInfo(OPERATION, now, commit_id, parameters=parameters, num_files=0)
+    return _sealed(lines, info, snapshot)
+
+
+def _second(plan: RepairPlan, snapshot: Snapshot, ids: tuple[str, str], now: int) -> bytes:
+    metrics: dict[str, Any] = {
+        "numTotalSplits": plan.total_splits,
+        "numMissingSplits": len(plan.missing),
+        "numMismatchedSplits": len(plan.mismatched),
+        "numTruncatedColumns": plan.truncated.columns,
+        "truncationBytesSaved": plan.stats_bytes_saved,
+    }
+    info = CommitInfo(
+        OPERATION,
+        now,
+        ids[1],
+        parent=ids[0],
+        metrics=metrics,
+        read_version=0,
+        num_files=snapshot.num_files,
+    )
+    return _sealed(list(add_lines(snapshot)), info, snapshot)
+
+
+def _sealed(lines: list[bytes], info: CommitInfo, snapshot: Snapshot) -> bytes:
+    body = b"".join(lines)
+    info = replace(info, actions=len(lines), crc32=zlib.crc32(body))
+    return body + encode_action(info, version=0, schema=snapshot.schema)
+
+
+def _verify(planned: Snapshot, written: Snapshot) -> None:
+    about = difference(planned, written, ours=True)
+    if about is not None or not planned.files().equals(written.files()):
+        raise RepairError(
+            f"the new log, read back, differs from the plan in {about or 'what it says of a split'}",
+            hint="the store returned other bytes than were written to it; nothing is left in the target",
+        )
