@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
 from indextables.core.columns import Leaf, leaves
-from indextables.core.datatypes import DataType, FieldPath, StructType, is_float, is_orderable
-from indextables.core.values import Omit, Physical, Round, decode_value, encode_value, wire_type
+from indextables.core.datatypes import FieldPath, StructType, is_float, is_orderable
+from indextables.core.values import Omit, Physical, decoder, encoder, wire_type
 
 Json: TypeAlias = dict[str, Any]
 _Item: TypeAlias = tuple[FieldPath, Any]
@@ -36,9 +37,51 @@ class SplitStats:
     dropped: frozenset[FieldPath] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """How one leaf is written and read; made once per schema."""
+
+    path: FieldPath
+    ordered: bool
+    is_float: bool
+    encode: Callable[[Any], Any]
+    decode_min: Callable[[Any], Physical | None]
+    decode_max: Callable[[Any], Physical | None]
+
+
+class _Same:
+    """A schema by identity: comparing two by value costs more than a line of statistics."""
+
+    __slots__ = ("schema",)
+
+    def __init__(self, schema: StructType) -> None:
+        self.schema = schema
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.schema is self.schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+
+@lru_cache(maxsize=64)
+def _columns_of(key: _Same) -> dict[FieldPath, _Column]:
+    return {
+        leaf.path: _Column(
+            leaf.path,
+            _has_bounds(leaf),
+            is_float(leaf.type),
+            encoder(leaf.type),
+            decoder(leaf.type, "down"),
+            decoder(leaf.type, "up"),
+        )
+        for leaf in leaves(key.schema)
+    }
+
+
 def to_wire(stats: SplitStats, schema: StructType) -> Json:
     """The `stats` object of a log line: ready for JSON, and with no value JSON cannot hold."""
-    return _to_object(stats, schema, encode_value)
+    return _to_object(stats, schema, _encode_for_json)
 
 
 def to_wire_row(stats: SplitStats, schema: StructType) -> Json:
@@ -46,21 +89,27 @@ def to_wire_row(stats: SplitStats, schema: StructType) -> Json:
     return _to_object(stats, schema, _encode_for_arrow)
 
 
-def _encode_for_arrow(value: Physical, dtype: DataType) -> Any:
-    encoded = encode_value(value, dtype)
-    return value if isinstance(value, float) and isinstance(encoded, str) else encoded
+def _encode_for_json(column: _Column, value: Physical) -> Any:
+    return column.encode(value)
 
 
-def _to_object(stats: SplitStats, schema: StructType, encode: Callable[..., Any]) -> Json:
-    known = {leaf.path: leaf for leaf in leaves(schema)}
+def _encode_for_arrow(column: _Column, value: Physical) -> Any:
+    encoded = column.encode(value)
+    return value if column.is_float and isinstance(encoded, str) else encoded
+
+
+def _to_object(
+    stats: SplitStats, schema: StructType, encode: Callable[[_Column, Physical], Any]
+) -> Json:
+    known = _columns_of(_Same(schema))
 
     def bounds(values: Mapping[FieldPath, Physical], zero: float) -> Iterator[_Item]:
         for path, value in values.items():
-            leaf = known.get(path)
-            if leaf is None or not _has_bounds(leaf):
+            column = known.get(path)
+            if column is None or not column.ordered:
                 continue
             # -0.0 and 0.0 are one value, but a reader may order them: let the range hold both.
-            encoded = encode(zero if is_float(leaf.type) and value == 0 else value, leaf.type)
+            encoded = encode(column, zero if column.is_float and value == 0 else value)
             if not isinstance(encoded, Omit):
                 yield path, encoded
 
@@ -77,7 +126,7 @@ def _to_object(stats: SplitStats, schema: StructType, encode: Callable[..., Any]
         },
         "dropped": _sorted(stats.dropped),
     }
-    return {name: part for name, part in parts.items() if part not in (None, {}, [])}
+    return {name: part for name, part in parts.items() if part is not None and part not in ({}, [])}
 
 
 def _has_bounds(leaf: Leaf) -> bool:
@@ -103,17 +152,17 @@ def from_wire(obj: Json | str | None, schema: StructType) -> SplitStats:
     found = _loads(obj) if isinstance(obj, str) else obj
     if not isinstance(found, dict):
         return SplitStats()
-    columns = tuple(leaves(schema))
-    ordered = [leaf for leaf in columns if _has_bounds(leaf)]
+    columns = _columns_of(_Same(schema)).values()
     records = _count(found.get("numRecords"), None)
     inexact = found.get("inexact")
     inexact = inexact if isinstance(inexact, dict) else {}
+    lows, highs = found.get("minValues"), found.get("maxValues")
     return SplitStats(
         num_records=records,
-        min_values=_bounds(found.get("minValues"), ordered, "down"),
-        max_values=_bounds(found.get("maxValues"), ordered, "up"),
+        min_values=_read(columns, lambda c: c.decode_min(_at(lows, c.path)) if c.ordered else None),
+        max_values=_read(columns, lambda c: c.decode_max(_at(highs, c.path)) if c.ordered else None),
         null_count=_counts(found.get("nullCount"), columns, records),
-        nan_count=_counts(found.get("nanCount"), [c for c in columns if is_float(c.type)], records),
+        nan_count=_counts(found.get("nanCount"), [c for c in columns if c.is_float], records),
         inexact_min=_paths(inexact.get("min")),
         inexact_max=_paths(inexact.get("max")),
         dropped=_paths(found.get("dropped")),
@@ -133,9 +182,9 @@ def _at(values: Any, path: FieldPath) -> Any:
     return values
 
 
-def _bounds(values: Any, columns: Sequence[Leaf], side: Round) -> dict[FieldPath, Physical]:
-    read = ((leaf.path, decode_value(_at(values, leaf.path), leaf.type, side)) for leaf in columns)
-    return {path: value for path, value in read if value is not None}
+def _read(columns: Iterable[_Column], read: Callable[[_Column], Any]) -> dict[FieldPath, Any]:
+    found = ((column.path, read(column)) for column in columns)
+    return {path: value for path, value in found if value is not None}
 
 
 def _count(value: Any, limit: int | None) -> int | None:
@@ -144,9 +193,10 @@ def _count(value: Any, limit: int | None) -> int | None:
     return value if limit is None or value <= limit else None
 
 
-def _counts(values: Any, columns: Sequence[Leaf], limit: int | None) -> dict[FieldPath, int]:
-    read = ((leaf.path, _count(_at(values, leaf.path), limit)) for leaf in columns)
-    return {path: count for path, count in read if count is not None}
+def _counts(values: Any, columns: Iterable[_Column], limit: int | None) -> dict[FieldPath, int]:
+    if not isinstance(values, dict):
+        return {}
+    return _read(columns, lambda column: _count(_at(values, column.path), limit))
 
 
 def _paths(value: Any) -> frozenset[FieldPath]:

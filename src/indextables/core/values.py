@@ -26,17 +26,22 @@ from indextables.core.datatypes import (
     type_name,
 )
 from indextables.core.wire import (
+    DATE_PATTERN,
     EPOCH_ORDINAL,
     FIRST_DAY,
     FIRST_MICRO,
     LAST_DAY,
     LAST_MICRO,
+    NUMBER_PATTERN,
     OMIT,
+    TIMESTAMP_PATTERN,
     Omit,
     Physical,
     Round,
     decode_value,
+    decoder,
     encode_value,
+    encoder,
     snap_to_single,
 )
 
@@ -47,7 +52,9 @@ __all__ = [
     "Round",
     "decode_column",
     "decode_value",
+    "decoder",
     "encode_value",
+    "encoder",
     "index_type",
     "to_physical",
     "wire_type",
@@ -133,7 +140,11 @@ def decode_column(
     cast = _cast_for(array.type, dtype, round)
     if cast is None:
         return pa.nulls(len(array), index_type(dtype))
-    return _halving(array, cast, lambda part: _one_by_one(part, dtype, round))
+    try:
+        return cast(array)
+    except pa.ArrowException:
+        readable = _grammatical(array, dtype)
+        return _halving(readable, cast, lambda part: _one_by_one(part, dtype, round))
 
 
 def _cast_for(wire: pa.DataType, dtype: DataType, round_: Round) -> _Cast | None:
@@ -189,8 +200,26 @@ def _in_years(array: pa.Array, first: int, last: int) -> pa.Array:
     return pc.if_else(inside, values, pa.scalar(None, pa.int64()))
 
 
+def _grammatical(array: pa.Array, dtype: DataType) -> pa.Array:
+    """The texts that look like values of the type; the others are unknown without a closer look."""
+    match dtype:
+        case PrimitiveType("date"):
+            pattern = DATE_PATTERN
+        case PrimitiveType("timestamp" | "timestamp_ntz"):
+            pattern = TIMESTAMP_PATTERN
+        case DecimalType():
+            pattern = NUMBER_PATTERN
+        case _:
+            return array
+    if not pa.types.is_string(array.type) and not pa.types.is_large_string(array.type):
+        return array
+    fits = pc.match_substring_regex(array, f"^(?:{pattern})$")
+    return pc.if_else(fits, array, pa.scalar(None, array.type))
+
+
 def _one_by_one(array: pa.Array, dtype: DataType, round_: Round) -> pa.Array:
-    values = [decode_value(value, dtype, round_) for value in array.to_pylist()]
+    decode = decoder(dtype, round_)
+    values = [None if value is None else decode(value) for value in array.to_pylist()]
     return pa.array([int(v) if isinstance(v, bool) else v for v in values], index_type(dtype))
 
 

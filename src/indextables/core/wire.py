@@ -7,12 +7,21 @@ import binascii
 import datetime as dt
 import math
 import re
+from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, assert_never
 
 import numpy as np
 
-from indextables.core.datatypes import INTEGERS, DataType, DecimalType, PrimitiveType
+from indextables.core.datatypes import (
+    INTEGERS,
+    DataType,
+    DecimalType,
+    ListType,
+    MapType,
+    PrimitiveType,
+    StructType,
+)
 
 Physical: TypeAlias = bool | int | float | Decimal | str | bytes
 Json: TypeAlias = Any
@@ -37,53 +46,66 @@ FIRST_MICRO: Final = FIRST_DAY * _DAY
 LAST_MICRO: Final = (LAST_DAY + 1) * _DAY - 1
 """The last microsecond of year 9999: text has no place for a later one."""
 
-_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_TIMESTAMP: Final = re.compile(
+DATE_PATTERN: Final = r"\d{4}-\d\d-\d\d"
+TIMESTAMP_PATTERN: Final = (
     r"(\d{4}-\d\d-\d\d)"
-    r"(?:[T ](\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)?(Z|[+-]\d\d(?::?\d\d)?)?)?",
-    re.ASCII,
+    r"(?:[T ](\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)?(Z|[+-]\d\d(?::?\d\d)?)?)?"
 )
-_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
+NUMBER_PATTERN: Final = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?"
+_DATE: Final = re.compile(DATE_PATTERN, re.ASCII)
+_TIMESTAMP: Final = re.compile(TIMESTAMP_PATTERN, re.ASCII)
+_NUMBER: Final = re.compile(NUMBER_PATTERN, re.ASCII)
 _INFINITIES: Final = {"Infinity": math.inf, "-Infinity": -math.inf}
 _EXACT: Final = Context(prec=100)
 
 
 def encode_value(value: Physical, dtype: DataType) -> Json | Omit:
     """The JSON form of a bound, or OMIT where JSON has none: NaN, years outside 1-9999."""
-    match dtype, value:
-        case PrimitiveType("float" | "double"), float() | int():
-            return _encode_float(float(value))
-        case PrimitiveType("date"), int():
-            return _date_text(value) if FIRST_DAY <= value <= LAST_DAY else OMIT
-        case PrimitiveType("timestamp" | "timestamp_ntz" as name), int():
-            if not FIRST_MICRO <= value <= LAST_MICRO:
-                return OMIT
-            return _timestamp_text(value) + ("Z" if name == "timestamp" else "")
-        case PrimitiveType("binary"), bytes():
-            return base64.b64encode(value).decode("ascii")
-        case PrimitiveType("string"), str():
-            return value if _is_unicode(value) else OMIT
-        case DecimalType(), Decimal() | int():
-            return f"{Decimal(value):f}"
+    return encoder(dtype)(value)
+
+
+def encoder(dtype: DataType) -> Callable[[Any], Json | Omit]:
+    """`encode_value` for one type, chosen once for many values."""
+    match dtype:
+        case PrimitiveType("float" | "double"):
+            return _encode_float
+        case PrimitiveType("date"):
+            return _encode_date
+        case PrimitiveType("timestamp"):
+            return lambda micros: _encode_timestamp(micros, "Z")
+        case PrimitiveType("timestamp_ntz"):
+            return lambda micros: _encode_timestamp(micros, "")
+        case PrimitiveType("binary"):
+            return lambda data: base64.b64encode(data).decode("ascii")
+        case PrimitiveType("string"):
+            return lambda text: text if _is_unicode(text) else OMIT
+        case DecimalType():
+            return lambda number: f"{Decimal(number):f}"
+        case PrimitiveType() | ListType() | MapType() | StructType():
+            return lambda value: value
         case _:
-            return value
+            assert_never(dtype)
 
 
 def _encode_float(value: float) -> float | str | Omit:
-    if math.isnan(value):
+    if math.isfinite(value):
+        return float(value)
+    return OMIT if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+
+
+def _encode_date(days: int) -> str | Omit:
+    if not FIRST_DAY <= days <= LAST_DAY:
         return OMIT
-    return value if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")
-
-
-def _date_text(days: int) -> str:
     return dt.date.fromordinal(days + EPOCH_ORDINAL).isoformat()
 
 
-def _timestamp_text(micros: int) -> str:
+def _encode_timestamp(micros: int, zone: str) -> str | Omit:
+    if not FIRST_MICRO <= micros <= LAST_MICRO:
+        return OMIT
     days, rest = divmod(micros, _DAY)
     seconds, fraction = divmod(rest, 1_000_000)
     hour, minute, second = seconds // 3600, seconds // 60 % 60, seconds % 60
-    return f"{_date_text(days)}T{hour:02}:{minute:02}:{second:02}.{fraction:06}"
+    return f"{_encode_date(days)}T{hour:02}:{minute:02}:{second:02}.{fraction:06}{zone}"
 
 
 def _is_unicode(text: str) -> bool:
@@ -99,32 +121,49 @@ def decode_value(value: Json, dtype: DataType, round: Round | None = None) -> Ph
 
     A value the type cannot hold exactly goes outward with `round`, and is unknown without it.
     """
-    match dtype, value:
-        case PrimitiveType("boolean"), bool():
-            return value
-        case _, bool() | None:
-            return None
-        case PrimitiveType("float" | "double" as name), int() | float() | str():
-            number = _INFINITIES.get(value) if isinstance(value, str) else _to_float(value, round)
-            return _to_single(number, round) if name == "float" else number
-        case PrimitiveType(name), int() if name in INTEGERS:
-            return value if -(2**63) <= value < 2**63 else None
-        case DecimalType(), int() | str():
-            return _to_decimal(value, dtype, round)
-        case PrimitiveType("date"), str():
-            return _decode_date(value)
-        case PrimitiveType("timestamp" | "timestamp_ntz" as name), str():
-            return _decode_timestamp(value, zoned=name == "timestamp")
-        case PrimitiveType("string"), str():
-            return value if _is_unicode(value) else None
-        case PrimitiveType("binary"), str():
-            return _decode_binary(value)
+    return decoder(dtype, round)(value)
+
+
+def decoder(dtype: DataType, round_: Round | None) -> Callable[[Json], Physical | None]:
+    """`decode_value` for one type, chosen once for many values."""
+    match dtype:
+        case PrimitiveType("boolean"):
+            return lambda value: value if isinstance(value, bool) else None
+        case PrimitiveType("double"):
+            return lambda value: _to_float(value, round_)
+        case PrimitiveType("float"):
+            return lambda value: _to_single(_to_float(value, round_), round_)
+        case PrimitiveType("date"):
+            return lambda value: _decode_date(value) if isinstance(value, str) else None
+        case PrimitiveType("timestamp" | "timestamp_ntz" as name):
+            zoned = name == "timestamp"
+            return lambda value: (
+                _decode_timestamp(value, zoned=zoned) if isinstance(value, str) else None
+            )
+        case PrimitiveType("string"):
+            return lambda value: value if isinstance(value, str) and _is_unicode(value) else None
+        case PrimitiveType("binary"):
+            return lambda value: _decode_binary(value) if isinstance(value, str) else None
+        case DecimalType():
+            return lambda value: _to_decimal(value, dtype, round_)
+        case PrimitiveType(name) if name in INTEGERS:
+            return lambda value: value if _is_int(value) and -(2**63) <= value < 2**63 else None
+        case PrimitiveType() | ListType() | MapType() | StructType():
+            return lambda _: None
         case _:
-            return None
+            assert_never(dtype)
 
 
-def _to_float(value: float, round_: Round | None) -> float | None:
+def _is_int(value: Json) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _to_float(value: Json, round_: Round | None) -> float | None:
     """The double nearest to an int on the side asked for: 2**53 + 1 is no double."""
+    if isinstance(value, str):
+        return _INFINITIES.get(value)
+    if not isinstance(value, float) and not _is_int(value):
+        return None
     try:
         number = float(value)
     except OverflowError:
@@ -164,8 +203,8 @@ def snap_to_single(values: np.ndarray[Any, Any], round_: Round) -> np.ndarray[An
     return np.where(inside, further, wide)
 
 
-def _to_decimal(value: int | str, dtype: DecimalType, round_: Round | None) -> Decimal | None:
-    if isinstance(value, str) and not _NUMBER.fullmatch(value):
+def _to_decimal(value: Json, dtype: DecimalType, round_: Round | None) -> Decimal | None:
+    if not (_NUMBER.fullmatch(value) if isinstance(value, str) else _is_int(value)):
         return None
     number = Decimal(value)
     if number and number.adjusted() >= dtype.precision - dtype.scale:
@@ -214,6 +253,6 @@ def _offset_minutes(zone: str) -> int | None:
 
 def _decode_binary(text: str) -> bytes | None:
     try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
+        return binascii.a2b_base64(text, strict_mode=True)
+    except ValueError:
         return None
