@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, assert_never
 
 from indextables.core.bound import compare_cut, unless_null, within
-from indextables.core.coerce import coerce
+from indextables.core.coerce import coerce, is_valid_text
 from indextables.core.cuts import Cut, Exact, Unknown
 from indextables.core.datetimes import session_zone
 from indextables.core.kinds import kind_of
@@ -183,7 +183,8 @@ class _Binder:
         match found:
             case Unknown(why):
                 bare = Compare(node.op, column.ref, literal, node.nan)
-                return Opaque(to_sql(bare), (column.ref.path,), why, bare)
+                rows = bare if _text_against_numbers(column.type, {kind_of(literal)}) else None
+                return Opaque(to_sql(bare), (column.ref.path,), why, rows)
             case Exact(value):
                 return Compare(node.op, column.ref, Literal(value, column.type), node.nan)
             case Cut():
@@ -205,6 +206,8 @@ class _Binder:
         if not one_common_type(column.type, kinds, node.values):
             why = "Spark casts the column to the common type of the list"
             return Opaque(to_sql(bare), (column.ref.path,), why)
+        if _text_against_numbers(column.type, kinds):
+            return Opaque(to_sql(bare), (column.ref.path,), "Spark casts the column to a number", bare)
         return self._points_and_ranges(bare, column, as_doubles="double" in kinds)
 
     def _points_and_ranges(self, node: IsIn, column: _Column, *, as_doubles: bool) -> Predicate:
@@ -223,7 +226,7 @@ class _Binder:
                 case Cut() as cut:
                     ranges.append(within(column.ref, column.type, cut, node.nan))
                 case Unknown(why):
-                    return Opaque(to_sql(node), (column.ref.path,), why, node)
+                    return Opaque(to_sql(node), (column.ref.path,), why)
         if not points:
             return Or(tuple(dict.fromkeys(ranges)))
         never = unless_null(column.ref, value=False)  # says nothing beside a list
@@ -241,7 +244,8 @@ class _Binder:
         if _same_order(one.type, two.type):
             return bare
         why = f"Spark casts one of the columns: {type_name(one.type)} and {type_name(two.type)}"
-        return Opaque(to_sql(bare), (one.ref.path, two.ref.path), why, bare)
+        rows = bare if _arrow_can_compare(one.type, two.type) else None
+        return Opaque(to_sql(bare), (one.ref.path, two.ref.path), why, rows)
 
 
 def _metadata(schema: StructType, path: FieldPath) -> Mapping[str, Any]:
@@ -286,7 +290,7 @@ def _bool_ref(node: BoolRef, column: _Column) -> Predicate:
 
 def _starts_with(node: StartsWith, column: _Column) -> Predicate:
     wanted = PrimitiveType("string" if isinstance(node.prefix, str) else "binary")
-    if column.type == wanted and column.comparable:
+    if column.type == wanted and column.comparable and is_valid_text(node.prefix):
         return StartsWith(column.ref, node.prefix, node.exact, node.pattern)
     return Opaque(to_sql(node), (column.ref.path,), f"Spark casts the column to {wanted.name}")
 
@@ -310,3 +314,20 @@ def _same_order(one: DataType, two: DataType) -> bool:
             return True
         case _:
             return one == two
+
+
+def _text_against_numbers(dtype: DataType, kinds: set[str]) -> bool:
+    return dtype == PrimitiveType("string") and kinds <= {"integer", "double", "decimal"}
+
+
+def _arrow_can_compare(one: DataType, two: DataType) -> bool:
+    """Whether rows can be compared in Spark's common type although bounds cannot."""
+    match one, two:
+        case (DecimalType(), DecimalType()):  # too wide: Spark rounds both
+            return False
+        case (DecimalType(precision, scale), other) | (other, DecimalType(precision, scale)):
+            whole = max(precision - scale, 20)
+            return is_float(other) or (_is_integer(other) and whole + scale <= 38)
+        case _:
+            numbers = all(is_float(dtype) or _is_integer(dtype) for dtype in (one, two))
+            return numbers or {one, two} == {PrimitiveType("date"), PrimitiveType("timestamp_ntz")}

@@ -179,22 +179,29 @@ def _for_boolean(literal: Literal) -> Coerced:
 def _for_string(literal: Literal) -> Coerced:
     if not isinstance(literal.value, str):
         return Unknown(f"Spark casts the string column to {kind_of(literal)}")
-    return Exact(literal.value) if _is_utf8(literal.value) else Unknown("the text is not valid Unicode")
+    return (
+        Exact(literal.value)
+        if is_valid_text(literal.value)
+        else Unknown("the text is not valid Unicode")
+    )
 
 
 def _for_binary(literal: Literal) -> Coerced:
     match literal.value:
         case bytes() | bytearray() | memoryview() as value:
             return Exact(bytes(value))
-        case str() as text if _is_utf8(text):
+        case str() as text if is_valid_text(text):
             return Exact(text.encode())
         case _:
             return mismatch(literal, PrimitiveType("binary"))
 
 
-def _is_utf8(text: str) -> bool:
+def is_valid_text(text: str | bytes) -> bool:
+    """Whether UTF-8 can hold it: a lone surrogate is a Python character, but no Unicode."""
+    if isinstance(text, bytes):
+        return True
     try:
         text.encode()
-    except UnicodeEncodeError:  # a lone surrogate
+    except UnicodeEncodeError:
         return False
     return True

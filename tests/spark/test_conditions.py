@@ -1,0 +1,52 @@
+"""Conditions mean to rows here what they mean to Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from indextables.arrow.filters import check_evaluable, truth_of
+from indextables.core.bind import bind
+from indextables.core.types import schema_from_arrow
+from indextables.sql.predicate import parse_predicate
+from support.nasty import nasty_table
+
+CASES = Path(__file__).parents[1] / "sql" / "conditions.txt"
+CONDITIONS = [
+    line for line in CASES.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")
+]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Pacific/Apia"])
+def test_every_condition_has_sparks_truth_values(spark: Any, tmp_path: Path, zone: str) -> None:
+    """TRUE, FALSE and NULL agree row by row, for nasty values of every type."""
+    data = nasty_table()
+    path = str(tmp_path / "rows.parquet")
+    pq.write_table(data, path)
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        wanted = _spark_answers(spark, path)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    schema = schema_from_arrow(data.schema)
+    wrong = {}
+    for condition, answer in zip(CONDITIONS, wanted, strict=True):
+        bound = bind(parse_predicate(condition, timezone=zone), schema, timezone=zone)
+        check_evaluable(bound)
+        ours = truth_of(bound, data).to_pylist()
+        if ours != answer:
+            wrong[condition] = (ours, answer)
+    assert not wrong
+
+
+def _spark_answers(spark: Any, path: str) -> list[list[bool | None]]:
+    frame = spark.read.parquet(path).coalesce(1)
+    rows = frame.selectExpr(
+        *(f"({condition}) AS c{i}" for i, condition in enumerate(CONDITIONS))
+    ).collect()
+    return [[row[i] for row in rows] for i in range(len(CONDITIONS))]
