@@ -14,6 +14,9 @@ from indextables.core.values import Physical, Round, decode_value
 _MICROS_PER_DAY: Final = 86_400_000_000
 _MICROS: Final = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}
 """Microseconds per unit, as a fraction."""
+_TEXT: Final = frozenset(
+    (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view())
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +64,7 @@ def bound_of(stats: Any, chunk: ColumnChunk, dtype: DataType, side: Round) -> Ph
 
 
 def _is_text(kind: Any) -> bool:
-    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    binary = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
-    return any(test(kind) for test in (*tests, *binary, pa.types.is_binary_view))
+    return kind in _TEXT or pa.types.is_fixed_size_binary(kind)
 
 
 def _text(raw: bytes) -> str | None:

@@ -98,7 +98,7 @@ _SQL_NAMES: Final = {"byte": "tinyint", "short": "smallint", "integer": "int", "
 
 def is_float(dtype: DataType) -> bool:
     """Whether values of this type can be NaN."""
-    return dtype in {PrimitiveType("float"), PrimitiveType("double")}
+    return isinstance(dtype, PrimitiveType) and dtype.name in {"float", "double"}
 
 
 def is_orderable(dtype: DataType, metadata: Mapping[str, Any] | None = None) -> bool:
