@@ -16,10 +16,11 @@ from indextables.log.actions import (
     Unknown,
     Vacuum,
 )
+from indextables.log.bulk import Body
 from indextables.log.decode import FILE_ACTIONS, decode_action
 from indextables.log.files import LogBody
 from indextables.log.lines import ADD, find_lines
-from indextables.log.parse import Body, parse_adds, parse_removes
+from indextables.log.parse import parse_adds, parse_removes
 from indextables.log.protocol import check_readable, needs_trailer
 from indextables.log.reconcile import Files, Typed, reconcile
 from indextables.log.segments import TOMBSTONES, Shape

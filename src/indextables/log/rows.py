@@ -8,15 +8,14 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
-from indextables.core.stats import from_wire, to_wire_row
-from indextables.core.types import StructType
+from indextables.core.types import DataType, DecimalType, StructType
 from indextables.errors import LogCorruptedError
 from indextables.log.lenient import Place, dumps, is_clean, loads
 from indextables.log.segments import Shape
 
-_INT64: Final = range(-(2**63), 2**63)
 _INTEGERS: Final = ("size", "modificationTime", "schemaId", "seq")
 _TEXTS: Final = ("path", "fileGroup", "kind", "block")
+_INFINITIES: Final = {"Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def add_row(value: Any, shape: Shape, place: Place) -> tuple[dict[str, Any], str | None]:
@@ -66,9 +65,13 @@ def _integer(body: dict[str, Any], field: str, place: Place) -> int | None:
     value = body.pop(field, None)
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # some writers know only one kind of number
-    if value is not None and (isinstance(value, bool) or value not in _INT64):
+    if value is not None and not _is_int64(value):
         raise place.corrupted(f"{field} is not an integer: {value!a:.80}")
     return value
+
+
+def _is_int64(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
 
 
 def _flag(body: dict[str, Any], field: str, place: Place) -> bool | None:
@@ -86,10 +89,12 @@ def _extra(unread: dict[str, Any], name: str, place: Place) -> str | None:
 
 def _partition_values(
     value: Any, shape: Shape, place: Place
-) -> tuple[dict[str, str | None], dict[str, Any]]:
-    if value is not None and not isinstance(value, dict):
+) -> tuple[dict[str, str | None] | None, dict[str, Any]]:
+    if value is None:
+        return None, {}
+    if not isinstance(value, dict):
         raise place.corrupted("partitionValues is not an object")
-    given = dict(value or {})
+    given = dict(value)
     known = {name: _partition_text(given.pop(name, None), place) for name in shape.partition_columns}
     return known, given
 
@@ -137,10 +142,14 @@ def _are_paths(inexact: Any) -> bool:
     return all(
         isinstance(paths, list)
         and all(
-            isinstance(path, list) and all(isinstance(part, str) for part in path) for path in paths
+            isinstance(path, str) or (isinstance(path, list) and _are_texts(path)) for path in paths
         )
         for paths in sides
     )
+
+
+def _are_texts(parts: list[Any]) -> bool:
+    return all(isinstance(part, str) for part in parts)
 
 
 def _unread(value: dict[str, Any], kind: Any) -> dict[str, Any]:
@@ -162,11 +171,61 @@ def _is_object(member: Any, field: Any) -> bool:
 
 
 def with_sound_stats(body: dict[str, Any], shape: Shape) -> dict[str, Any]:
-    """The same add with only those statistics that decode by the schema, as a row for Arrow."""
+    """The same add, as a row for Arrow, with only those statistics that have the type of their column.
+
+    Leaf by leaf exactly what the parser in bulk would read, so that it makes no difference which of the
+    two read a line.
+    """
     if body["stats"] is None:
         return body
-    schema = StructType(tuple(f for f in shape.schema if f.name not in shape.partition_columns))
-    return body | {"stats": to_wire_row(from_wire(body["stats"], schema), schema)}
+    return body | {
+        "stats": {
+            part.name: _sound(body["stats"].get(part.name), part.type, shape.schema)
+            for part in shape.stats_type
+        }
+    }
+
+
+def _sound(value: Any, kind: Any, dtype: DataType | None) -> Any:
+    """The value in this Arrow type, or None."""
+    if pa.types.is_struct(kind):
+        if not isinstance(value, dict):
+            return None
+        types = {f.name: f.type for f in dtype} if isinstance(dtype, StructType) else {}
+        return {f.name: _sound(value.get(f.name), f.type, types.get(f.name)) for f in kind}
+    if pa.types.is_list(kind):
+        return _sound_paths(value)
+    if pa.types.is_boolean(kind):
+        return value if isinstance(value, bool) else None
+    if pa.types.is_string(kind):
+        return _sound_text(value, dtype)
+    if pa.types.is_integer(kind):
+        return value if _is_int64(value) else None
+    return _sound_number(value)
+
+
+def _sound_paths(value: Any) -> list[list[str]] | None:
+    """Paths as arrays of name parts; a plain text is one name."""
+    if not isinstance(value, list) or not is_clean(value):
+        return None
+    paths = [[item] if isinstance(item, str) else item for item in value]
+    return [path for path in paths if isinstance(path, list) and _are_texts(path)]
+
+
+def _sound_text(value: Any, dtype: DataType | None) -> str | None:
+    if isinstance(dtype, DecimalType) and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)  # the column was an integer when the split was written
+    return value if isinstance(value, str) and is_clean(value) else None
+
+
+def _sound_number(value: Any) -> float | None:
+    number = _INFINITIES.get(value, value) if isinstance(value, str) else value
+    if isinstance(number, bool) or not isinstance(number, int | float) or number != number:  # noqa: PLR0124 - NaN
+        return None
+    try:
+        return float(number)
+    except OverflowError:
+        return None
 
 
 def is_finite(value: Any) -> bool:

@@ -1,0 +1,171 @@
+"""Whole runs of lines parsed at once; single lines only where a run has one that is not as it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.json as pj
+
+from indextables.log.lenient import Place, dumps, loads
+from indextables.log.lines import Lines
+from indextables.log.rows import is_finite
+
+_FEW: Final = 64
+"""Below this many lines, reading each with tolerance is cheaper than halving further."""
+_AT_ONCE: Final = 64 << 20
+"""Bytes for one call of the parser, which counts with 32 bits."""
+
+Known: TypeAlias = tuple[dict[str, Any], str | None]
+"""The fields of an action that are known, and the JSON of those that are not."""
+Piece: TypeAlias = tuple[Any, list[str | None] | None]
+"""An array of structs, and the unknown fields of each where there are any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """One file of the log: its lines, its place among the files read, and if a checksum vouches for it."""
+
+    lines: Lines
+    version: int
+    position: int
+    trusted: bool
+    strays: tuple[tuple[int, str, Any], ...] = ()
+    """(line, "add" or "remove", value) of file actions in a spelling that only the slow reader knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Lines of several files as one text, so that they are parsed in one call: line i is raw[at[i]:at[i+1]]."""
+
+    raw: bytes
+    at: npt.NDArray[np.int64]
+    bodies: Sequence[Body]
+    body_of: npt.NDArray[np.int64]
+    line_of: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.line_of)
+
+    def text(self, row: int) -> bytes:
+        """One line."""
+        return self.raw[int(self.at[row]) : int(self.at[row + 1])]
+
+    def place(self, row: int) -> Place:
+        """Where a line came from."""
+        return self.bodies[int(self.body_of[row])].lines.place(int(self.line_of[row]))
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How lines of one kind are read: in bulk by their Arrow type, else one by one."""
+
+    name: str
+    wire: Any
+    read: Callable[[Any, Place], Known]
+    mend: Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def gather(bodies: Sequence[Body], kind: int, name: str) -> Run:
+    """All lines of one kind, those in an odd spelling included."""
+    texts: list[bytes] = []
+    lengths, owners, numbers = [np.zeros(1, np.int64)], [], []
+    for owner, body in enumerate(bodies):
+        found = body.lines.of(kind)
+        for first, last in _stretches(found):
+            texts.append(body.lines.data[int(body.lines.starts[first]) : int(body.lines.ends[last])])
+        lengths.append(body.lines.ends[found] - body.lines.starts[found] + 1)
+        strays = [(line, dumps({name: value})) for line, action, value in body.strays if action == name]
+        texts.extend(text for _, text in strays)
+        lengths.append(np.array([len(text) + 1 for _, text in strays], np.int64))
+        lines = np.concatenate([found, np.array([line for line, _ in strays], np.int64)])
+        numbers.append(lines)
+        owners.append(np.full(len(lines), owner, np.int64))
+    empty = np.zeros(0, np.int64)
+    raw = texts[0] if len(texts) == 1 else b"\n".join(texts)
+    return Run(
+        raw,
+        np.minimum(np.cumsum(np.concatenate(lengths)), len(raw)),
+        bodies,
+        np.concatenate([empty, *owners]),
+        np.concatenate([empty, *numbers]),
+    )
+
+
+def _stretches(found: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """First and last of each stretch of neighbouring lines: one slice, however many lines."""
+    breaks = np.flatnonzero(np.diff(found) != 1)
+    firsts = np.concatenate([found[:1], found[breaks + 1]])
+    lasts = np.concatenate([found[breaks], found[-1:]])
+    yield from zip(firsts.tolist(), lasts.tolist(), strict=True)
+
+
+def parse_run(run: Run, low: int, high: int, reader: Reader) -> Iterator[Piece]:
+    """Arrays for lines low…high, in order; a stretch that does not parse is halved."""
+    if low == high:
+        return
+    few = high - low <= _FEW
+    if few or run.at[high] - run.at[low] <= _AT_ONCE:
+        found = _bulk(run, low, high, reader)
+        if found is not None:
+            yield found, None
+            return
+    if few:
+        yield _one_by_one(run, low, high, reader)
+        return
+    middle = (low + high) // 2
+    yield from parse_run(run, low, middle, reader)
+    yield from parse_run(run, middle, high, reader)
+
+
+def _bulk(run: Run, low: int, high: int, reader: Reader) -> Any | None:
+    start, end = int(run.at[low]), int(run.at[high])
+    trusted = all(run.bodies[owner].trusted for owner in np.unique(run.body_of[low:high]).tolist())
+    # Arrow reads the token NaN as a number; a bound that is NaN would compare as if it meant something.
+    if not trusted and run.raw.find(b"NaN", start, end) >= 0:
+        return None
+    text = pa.py_buffer(memoryview(run.raw)[start:end])
+    return _arrow(text, high - low, reader, trusted=trusted)
+
+
+def _arrow(text: Any, lines: int, reader: Reader, *, trusted: bool) -> Any | None:
+    """One struct per line, or None unless every line is exactly of the type."""
+    try:
+        table = pj.read_json(
+            pa.BufferReader(text),
+            read_options=pj.ReadOptions(block_size=text.size + 1),
+            parse_options=pj.ParseOptions(
+                explicit_schema=pa.schema([(reader.name, reader.wire)]),
+                unexpected_field_behavior="error",
+            ),
+        )
+        if not trusted:
+            table.validate(full=True)  # the parser does not look if a text is UTF-8
+    except pa.ArrowInvalid:
+        return None
+    # two objects on one line are two rows to Arrow; to us that line is garbled
+    array = pa.concat_arrays(table.column(0).chunks) if table.num_rows == lines else None
+    return array if array is not None and array.field("path").null_count == 0 else None
+
+
+def _one_by_one(run: Run, low: int, high: int, reader: Reader) -> Piece:
+    known = [_read_line(run.text(row), run.place(row), reader) for row in range(low, high)]
+    bodies, extras = [body for body, _ in known], [extra for _, extra in known]
+    if all(map(is_finite, bodies)):
+        text = b"\n".join(dumps({reader.name: body}) for body in bodies)
+        found = _arrow(pa.py_buffer(text), len(bodies), reader, trusted=False)
+        if found is not None:
+            return found, extras
+    return pa.array([reader.mend(body) for body in bodies], reader.wire), extras
+
+
+def _read_line(text: bytes, place: Place, reader: Reader) -> Known:
+    value = loads(text, place)
+    others = [name for name, body in value.items() if name != reader.name and body is not None]
+    if others:
+        raise place.corrupted(f"two actions on one line: {reader.name!r} and {others[0]!r}")
+    return reader.read(value[reader.name], place)
