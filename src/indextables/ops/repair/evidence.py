@@ -16,28 +16,14 @@ from indextables.log.listing import Listing, list_log
 from indextables.log.names import LogFile
 from indextables.log.trailer import Torn, Unverified, Verdict, Whole, last_info
 from indextables.ops.repair.chunks import read_chunks
+from indextables.ops.repair.file import FileEvidence
 from indextables.ops.repair.findings import Finding, disagreement
+from indextables.ops.repair.names import with_true_names
 from indextables.ops.repair.place import LogPlace
 
 _TRAILER: Final = b'{"commitInfo":'
 _MANY: Final = 20
 """After so many bad lines of one file the rest of it says nothing new."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileEvidence:
-    """One commit or checkpoint: whether it is whole, and what its last line says of it."""
-
-    file: LogFile
-    verdict: Verdict
-    info: CommitInfo
-    text_bytes: int
-    findings: tuple[Finding, ...] = ()
-
-    @property
-    def usable(self) -> bool:
-        """Nothing is known against this file; whoever wrote it."""
-        return not self.findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +55,12 @@ def gather(place: LogPlace) -> Evidence:
     """Reads every file of the log once."""
     listing = list_log(place.store, place.names)
     hint, problem = _read_hint(place)
-    return Evidence(
-        place=place,
-        listing=listing,
-        commits={
-            version: tuple(examine(place, file) for file in files)
-            for version, files in sorted(listing.commits.items())
-        },
-        checkpoints=tuple(examine(place, file) for file in reversed(listing.checkpoints)),
-        hint=hint,
-        hint_problem=problem,
-    )
+    commits = {
+        version: tuple(examine(place, file) for file in files)
+        for version, files in sorted(listing.commits.items())
+    }
+    checkpoints = tuple(examine(place, file) for file in reversed(listing.checkpoints))
+    return Evidence(place, listing, commits, with_true_names(checkpoints, commits), hint, problem)
 
 
 def _read_hint(place: LogPlace) -> tuple[int | None, str | None]:

@@ -16,7 +16,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.trailer import Unverified, Whole
 from indextables.ops.repair.chunks import AT_ONCE, read_chunks
 from indextables.ops.repair.compare import difference
-from indextables.ops.repair.evidence import FileEvidence
+from indextables.ops.repair.file import FileEvidence
 from indextables.ops.repair.findings import Finding, disagreement
 from indextables.ops.repair.place import LogPlace
 from indextables.ops.repair.route import Route
@@ -80,7 +80,13 @@ def _replayed(
     if len(batch) == 1 and batch[0].text_bytes > _LARGE:
         return _in_pieces(place, base, batch[0], shortener)
     bodies = read_bodies(place.store, [commit.file for commit in batch])
-    return shortener.shortened(replay(base, bodies, place.store.uri))
+    try:
+        return shortener.shortened(replay(base, bodies, place.store.uri))
+    except LogCorruptedError:
+        # The count of files is compared once per call: one by one, the first that does not fit is named.
+        for body in bodies:
+            base = replay(base, [body], place.store.uri)
+        raise
 
 
 def _in_pieces(
