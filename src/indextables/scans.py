@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from indextables.arrow.filters import check_evaluable
 from indextables.arrow.read import Reading, count_rows, read_batches
 from indextables.core.types import resolve
 from indextables.engines.frames import duckdb_relation, pandas_frame, polars_frame
@@ -109,6 +110,8 @@ class Scan:
     @property
     def _reading(self) -> Reading:
         snapshot, predicate = self.plan.snapshot, self.plan.plan.predicate
+        if predicate is not None:
+            check_evaluable(predicate)
         return Reading(self.plan.store, snapshot.schema, self.columns, predicate)
 
     def _count_pruned(self) -> None:

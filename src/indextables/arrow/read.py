@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -84,6 +84,10 @@ def _records(split: Split) -> int | None:
     return (split.wire_stats or {}).get("numRecords")
 
 
+def _part(split: Split, name: str) -> Mapping[str, Any]:
+    return (split.wire_stats or {}).get(name) or {}
+
+
 @dataclass(frozen=True, slots=True)
 class OpenSplit:
     """An open file with its footer; `fragment` lets Arrow judge its row groups."""
@@ -103,6 +107,7 @@ class OpenSplit:
             metadata=self.metadata,
             coerce_int96_timestamp_unit="us",
             arrow_extensions_enabled=False,
+            page_checksum_verification=True,  # a flipped bit is an error, not a wrong row
         )
 
 
@@ -119,20 +124,24 @@ def open_split(filesystem: Any, split: Split, recorder: Recorder) -> OpenSplit:
             hint="Table.check() lists every such file; a version older than the last vacuum cannot be read",
             key=split.path,
         ) from error
-    except (pa.ArrowInvalid, OSError) as error:
-        raise StorageError(
-            f"the data file {split.path!r} cannot be read: {error}",
-            hint="Table.check() says which files are damaged",
-            key=split.path,
-        ) from error
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(split, error) from error
     return OpenSplit(file, fragment)
+
+
+def _unreadable(split: Split, error: Exception) -> StorageError:
+    return StorageError(
+        f"the data file {split.path!r} cannot be read: {error}",
+        hint="Table.check(deep=True) names every file that is damaged",
+        key=split.path,
+    )
 
 
 def _read_split(
     reading: Reading, split: Split, filesystem: Any, recorder: Recorder
 ) -> Iterator[pa.RecordBatch]:
     opened = open_split(filesystem, split, recorder)
-    groups = _row_groups(reading, opened)
+    groups = _row_groups(reading, opened, split)
     fields = reading.needed
     names = _names_in_file(opened.fragment.physical_schema)
     here = {f.name: names[f.name.lower()] for f in fields if f.name.lower() in names}
@@ -143,19 +152,38 @@ def _read_split(
         row_groups=groups,
         columns=list(here.values()),
     )
-    for batch in batches:
+    for batch in _checked(batches, split):
         yield _assemble(reading, split, batch, fields, here)
 
 
-def _row_groups(reading: Reading, opened: OpenSplit) -> list[int]:
+def _checked(batches: Iterator[pa.RecordBatch], split: Split) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from batches
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(split, error) from error
+
+
+def _row_groups(reading: Reading, opened: OpenSplit, split: Split) -> list[int]:
     """The row groups that may hold a matching row, by their Parquet statistics."""
     everything = list(range(opened.metadata.num_row_groups))
     if reading.predicate is None:
         return everything
-    expression = to_pushdown(reading.predicate, opened.fragment.physical_schema)
+    expression = to_pushdown(reading.predicate, _trusted(opened.fragment.physical_schema, split))
     if expression is None:
         return everything
     return [group.id for group in opened.fragment.subset(filter=expression).row_groups]
+
+
+def _trusted(schema: pa.Schema, split: Split) -> pa.Schema:
+    """The columns whose Parquet statistics Arrow judges as we would.
+
+    Arrow takes a float column's bounds as proof that it holds no NaN (even `x > 5 OR is_nan(x)` is
+    simplified to FALSE), and other writers do keep bounds beside NaN. Our log knows better.
+    """
+    counts = {name.lower(): count for name, count in _part(split, "nanCount").items()}
+    return pa.schema(
+        [f for f in schema if not pa.types.is_floating(f.type) or counts.get(f.name.lower()) == 0]
+    )
 
 
 def _assemble(

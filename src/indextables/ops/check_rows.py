@@ -35,8 +35,6 @@ def check_rows(
                 found = executor.collect([split], snapshot.schema, [leaf.path for leaf in columns])
             except IndexTablesError as error:
                 yield Problem("unreadable-file", split.path, None, error.message)
-            except OSError as error:
-                yield Problem("unreadable-file", split.path, None, str(error))
             else:
                 yield from _contradictions(split, found[split.path], columns, index, position)
         if progress is not None and (position % _AT_ONCE == 0 or position + 1 == len(splits)):

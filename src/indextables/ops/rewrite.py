@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.arrow.filters import check_evaluable
 from indextables.arrow.write import Rewritten, Written
 from indextables.core.bind import bind
 from indextables.core.predicate import Predicate
@@ -35,8 +36,12 @@ class Condition:
     timezone: str = "UTC"
 
     def bound(self, snapshot: Snapshot) -> Predicate | None:
-        """The condition in terms of this snapshot's columns."""
-        return None if self.where is None else bind(self.where, snapshot.schema, timezone=self.timezone)
+        """In terms of this snapshot's columns; PredicateError if rows cannot be told apart by it."""
+        if self.where is None:
+            return None
+        bound = bind(self.where, snapshot.schema, timezone=self.timezone)
+        check_evaluable(bound)
+        return bound
 
     @property
     def parameters(self) -> dict[str, str]:
