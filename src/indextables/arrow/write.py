@@ -57,6 +57,18 @@ class Written:
     adds: tuple[Add, ...] = ()
     metrics: Mapping[str, int] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, adds: Sequence[Add], truncation: TruncationMetrics) -> Written:
+        """These splits, counted, with what truncation did to their statistics."""
+        metrics = {
+            "numAddedFiles": len(adds),
+            "numOutputRows": sum(add.stats.num_records or 0 for add in adds if add.stats),
+            "numOutputBytes": sum(add.size or 0 for add in adds),
+            "numTruncatedColumns": truncation.columns,
+            "truncationBytesSaved": truncation.bytes_saved,
+        }
+        return cls(tuple(adds), metrics)
+
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
@@ -127,7 +139,7 @@ class _Writer:
             self._write_row_group(partition)
             self._close(partition)
         log_truncation(self._truncation)
-        return Written(tuple(self._adds), self._metrics())
+        return Written.of(self._adds, self._truncation)
 
     def abandon(self) -> None:
         """Removes what was written; best effort, vacuum finds the rest."""
@@ -198,16 +210,6 @@ class _Writer:
                 schema_id=self._target.schema_id,
             )
         )
-
-    def _metrics(self) -> dict[str, int]:
-        rows = sum(add.stats.num_records or 0 for add in self._adds if add.stats)
-        return {
-            "numAddedFiles": len(self._adds),
-            "numOutputRows": rows,
-            "numOutputBytes": sum(add.size or 0 for add in self._adds),
-            "numTruncatedColumns": self._truncation.columns,
-            "truncationBytesSaved": self._truncation.bytes_saved,
-        }
 
 
 def _pieces(batch: pa.RecordBatch, row_group_bytes: int) -> Iterator[pa.RecordBatch]:
