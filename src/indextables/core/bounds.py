@@ -6,36 +6,17 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from indextables.core.arrays import FileMask, as_mask, is_null, without
-from indextables.core.intervals import TOP, Cuts
+from indextables.core.arrays import FileMask, is_null, without
+from indextables.core.byte_line import ByteLine
+from indextables.core.intervals import Cuts
+from indextables.core.ranks import Integers, Ranking
 from indextables.core.space import Ordinals
 
-Integers: TypeAlias = npt.NDArray[np.int64]
 _WIDE: Final = 2**127
 _FEW: Final = 4
-"""So many intervals are compared one by one, whatever else is at hand."""
-_SOME: Final = 32
-"""So many intervals are not worth sorting the bounds of a text column for."""
-
-
-@dataclass(slots=True)
-class Sorted:
-    """One side of the bounds in sorted order, and where each split stands in it."""
-
-    order: npt.NDArray[np.int64]
-    values: Any
-
-    def ranks(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """For each split, how many of the (increasing) positions it has reached."""
-        count = len(self.order)
-        steps = np.diff(positions, prepend=0, append=count)
-        ranks = np.empty(count, np.int64)
-        ranks[self.order] = np.repeat(np.arange(len(positions) + 1), steps)
-        return ranks
+"""So many intervals are compared one by one; more are searched for among the sorted bounds."""
 
 
 @dataclass(slots=True)
@@ -44,7 +25,7 @@ class IntBounds:
 
     lo: Integers
     hi: Integers
-    _sorted: tuple[Sorted, Sorted] | None = field(default=None, init=False)
+    _rankings: tuple[Ranking, Ranking] | None = field(default=None, init=False)
 
     def overlap(self, cuts: Cuts) -> FileMask:
         """True where some value between the bounds is in the set."""
@@ -58,17 +39,11 @@ class IntBounds:
         return hit
 
     def _search(self, starts: Integers, ends: Integers) -> FileMask:
-        if self._sorted is None:
-            self._sorted = (_sort_integers(self.lo), _sort_integers(self.hi))
-        lower, upper = self._sorted
-        passed = lower.ranks(np.searchsorted(lower.values, ends, side="right"))
-        reached = upper.ranks(np.searchsorted(upper.values, starts, side="left"))
-        return reached > passed
-
-
-def _sort_integers(values: Integers) -> Sorted:
-    order = np.argsort(values)
-    return Sorted(order, values[order])
+        """An interval is hit if more of them start at or below `hi` than end below `lo`."""
+        if self._rankings is None:
+            self._rankings = (Ranking(self.lo), Ranking(self.hi))
+        lower, upper = self._rankings
+        return upper.count_at_most(starts) > lower.count_below(ends)
 
 
 @dataclass(slots=True)
@@ -79,55 +54,23 @@ class ByteBounds:
     hi: Any
     wide: bool = False
     """The bytes are those of 128-bit integers, the cuts the integers."""
-    _sorted: tuple[Sorted, Sorted] | None = field(default=None, init=False)
+    _lines: tuple[ByteLine, ByteLine] | None = field(default=None, init=False)
 
     def overlap(self, cuts: Cuts) -> FileMask:
         """True where some value between the bounds is in the set."""
-        line = tuple(wide_bytes(cut) for cut in cuts) if self.wide else cuts
-        few = _FEW if self._sorted is not None else _SOME
-        if len(line) > 2 * few:
-            return self._search(line[::2], line[1::2])
+        line = tuple(_wide_bytes(cut) for cut in cuts) if self.wide else cuts
+        if self._lines is None:
+            self._lines = ByteLine.pair(self.lo, self.hi)
+        lower, upper = self._lines
+        starts, ends = line[::2], line[1::2]
+        if len(starts) > _FEW:
+            return upper.count_at_most(starts, unknown=len(starts)) > lower.count_at_most(
+                ends, unknown=0
+            )
         hit = np.zeros(len(self.lo), np.bool_)
-        for start, end in zip(line[::2], line[1::2], strict=True):
-            hit |= self._between(start, end)
+        for start, end in zip(starts, ends, strict=True):
+            hit |= lower.below(end, unknown=True) & ~upper.below(start, unknown=False)
         return hit
-
-    def _between(self, start: bytes, end: Any) -> FileMask:
-        reached = as_mask(pc.greater_equal(self.hi, pa.scalar(start, pa.large_binary())), unknown=True)
-        if end is not TOP:
-            reached &= as_mask(pc.less(self.lo, pa.scalar(end, pa.large_binary())), unknown=True)
-        return reached
-
-    def _search(self, starts: tuple[Any, ...], ends: tuple[Any, ...]) -> FileMask:
-        if self._sorted is None:
-            self._sorted = (_sort_bytes(self.lo, "at_start"), _sort_bytes(self.hi, "at_end"))
-        lower, upper = self._sorted
-        unknown_lo, known_hi = self.lo.null_count, len(self.hi) - self.hi.null_count
-        passed = lower.ranks(_first_at_least(lower.values.slice(unknown_lo), ends) + unknown_lo)
-        reached = upper.ranks(_first_at_least(upper.values.slice(0, known_hi), starts))
-        return reached > passed
-
-
-def _sort_bytes(values: Any, unknown: str) -> Sorted:
-    order = pc.sort_indices(values, null_placement=unknown)
-    return Sorted(order.to_numpy().astype(np.int64), values.take(order))
-
-
-def _first_at_least(values: Any, wanted: tuple[Any, ...]) -> npt.NDArray[np.int64]:
-    """Where each wanted value would be inserted into sorted binaries: one bisection for all of them."""
-    low = np.zeros(len(wanted), np.int64)
-    high = np.full(len(wanted), len(values), np.int64)
-    endless = np.array([value is TOP for value in wanted], np.bool_)
-    low[endless] = len(values)
-    needles = pa.array([b"" if value is TOP else value for value in wanted], pa.large_binary())
-    while (active := np.flatnonzero(low < high)).size:
-        middle = (low[active] + high[active]) // 2
-        less = as_mask(
-            pc.less(values.take(pa.array(middle)), needles.take(pa.array(active))), unknown=False
-        )
-        low[active[less]] = middle[less] + 1
-        high[active[~less]] = middle[~less]
-    return low
 
 
 Bounds: TypeAlias = IntBounds | ByteBounds
@@ -177,7 +120,7 @@ def _words(decimals: Any) -> Integers:
     return words[start : start + 2 * len(decimals)].reshape(-1, 2)
 
 
-def wide_bytes(cut: int) -> bytes:
+def _wide_bytes(cut: int) -> bytes:
     """Sixteen bytes that sort as the 128-bit integer does."""
     return (cut + _WIDE).to_bytes(16, "big")
 
@@ -190,5 +133,4 @@ def _wide_column(decimals: Any) -> Any:
     fixed = pa.FixedSizeBinaryArray.from_buffers(
         pa.binary(16), len(decimals), [None, pa.py_buffer(out.tobytes())]
     )
-    column = fixed.cast(pa.large_binary())
-    return without(column, is_null(decimals))
+    return without(fixed.cast(pa.large_binary()), is_null(decimals))

@@ -163,6 +163,10 @@ class Markers:
         """The cut right above a value."""
         return (value, 1)
 
+    def point(self, value: Any) -> Cuts:
+        """One value and no other."""
+        return ((value, 0), (value, 1))
+
     def prefixed(self, prefix: Any) -> Cuts:
         """The texts, or binaries, that begin with a prefix."""
         end = next_prefix(prefix)

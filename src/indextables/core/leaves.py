@@ -93,20 +93,19 @@ def _satisfying(op: CompareOp, value: Any, nan: NanRule, space: Space) -> States
 
 def _range(op: CompareOp, value: Any, space: Space) -> Cuts:
     first, last = space.values.cuts
-    below, above = space.below(value), space.above(value)
     match op:
         case "=" | "<=>":
-            return _between(below, above)
+            return space.point(value)
         case "<>":
-            return complement(_between(below, above), space.values.cuts)
+            return complement(space.point(value), space.values.cuts)
         case "<":
-            return _between(first, below)
+            return _between(first, space.below(value))
         case "<=":
-            return _between(first, above)
+            return _between(first, space.above(value))
         case ">":
-            return _between(above, last)
+            return _between(space.above(value), last)
         case ">=":
-            return _between(below, last)
+            return _between(space.below(value), last)
         case _:
             assert_never(op)
 
@@ -135,7 +134,7 @@ def _is_in(values: list[Any], nan: NanRule, space: Space) -> Truth:
     known = [v for v in values if v is not None]
     points = [v for v in known if v == v]  # noqa: PLR0124
     listed = States(
-        union([EMPTY, *(_between(space.below(v), space.above(v)) for v in points)]),
+        union([EMPTY, *(space.point(v) for v in points)]),
         nan=space.values.nan and nan is NanRule.SPARK and len(points) < len(known),
     )
     if len(known) == len(values):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any, Final, Literal, Protocol, TypeAlias, assert_never
 
 from indextables.core.intervals import TOP, Cut, Cuts
@@ -37,6 +37,7 @@ _BITS: Final[Mapping[str, int]] = {
     "timestamp": 64,
     "timestamp_ntz": 64,
 }
+_EXACT: Final = Context(prec=100)
 
 
 class Space(Protocol):
@@ -53,6 +54,10 @@ class Space(Protocol):
 
     def above(self, value: Any) -> Cut:
         """The cut right above a value."""
+        ...
+
+    def point(self, value: Any) -> Cuts:
+        """One value and no other."""
         ...
 
     def prefixed(self, prefix: Any) -> Cuts:
@@ -79,8 +84,12 @@ class Ordinals:
 
     def above(self, value: Any) -> Cut:
         """The cut right above a physical value: right below its successor."""
+        return self.point(value)[1]
+
+    def point(self, value: Any) -> Cuts:
+        """One physical value and no other."""
         ordinal = self.ordinal(value)
-        return ordinal + b"\0" if self.kind == "bytes" else ordinal + 1
+        return (ordinal, ordinal + (b"\0" if self.kind == "bytes" else 1))
 
     def prefixed(self, prefix: Any) -> Cuts:
         """The texts, or binaries, that begin with a prefix."""
@@ -144,13 +153,8 @@ def unscaled(value: Decimal | int, scale: int) -> int:
     >>> unscaled(Decimal("-12.5"), 3)
     -12500
     """
-    # Decimal arithmetic rounds to 28 digits unless told otherwise: stay with integers.
-    sign, digits, exponent = Decimal(value).as_tuple()
-    assert isinstance(exponent, int)
-    number = int("".join(map(str, digits)))
-    shift = exponent + scale
-    unit: int = 10 ** abs(shift)
-    if shift < 0 and number % unit:
+    # The default context rounds to 28 digits.
+    number = _EXACT.scaleb(Decimal(value), scale)
+    if number != number.to_integral_value():
         raise ValueError(f"{value} has more than {scale} digits after the point")
-    number = number * unit if shift >= 0 else number // unit
-    return -number if sign else number
+    return int(number)
