@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from indextables.core.merge import merge_stats
 from indextables.core.predicate import Predicate
 from indextables.core.stats import SplitStats, collect_stats
 from indextables.core.types import FieldPath, StructType
-from indextables.errors import PredicateError
+from indextables.errors import PredicateError, StorageError
 from indextables.log.actions import Add
 from indextables.log.split import Split
 from indextables.storage.base import LogStore
@@ -60,9 +61,14 @@ class ArrowExecutor:
     ) -> dict[str, Rewritten]:
         """Each split without the rows the condition is TRUE for; untouched ones are left out."""
         with ThreadPoolExecutor(_THREADS, "indextables-rewrite") as pool:
-            found = pool.map(lambda split: self._rewrite(split, condition, target), splits)
-            pairs = zip(splits, found, strict=True)
-            return {split.path: result for split, result in pairs if result is not None}
+            work = {s.path: pool.submit(self._rewrite, s, condition, target) for s in splits}
+            try:
+                found = {path: future.result() for path, future in work.items()}
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                self._discard(future for future in work.values() if not future.cancelled())
+                raise
+        return {path: result for path, result in found.items() if result is not None}
 
     def collect(
         self, splits: Sequence[Split], schema: StructType, columns: Sequence[FieldPath]
@@ -78,6 +84,14 @@ class ArrowExecutor:
 
         with ThreadPoolExecutor(_THREADS, "indextables-analyze") as pool:
             return dict(zip([s.path for s in splits], pool.map(collect_one, splits), strict=True))
+
+    def _discard(self, work: Iterable[Future[Rewritten | None]]) -> None:
+        """Removes what was rewritten beside a split that failed: nobody will name it."""
+        for future in work:
+            done = future.result() if future.exception() is None else None
+            for add in done.written.adds if done else ():
+                with suppress(StorageError):
+                    self.store.delete(add.path)
 
     def _rewrite(self, split: Split, condition: Predicate, target: WriteTarget) -> Rewritten | None:
         # The columns of the condition first: most splits that may match do not, or not in part.
