@@ -1,0 +1,112 @@
+"""The actions of a log as rows, line by line, also where the log is damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+
+from indextables.errors import LogCorruptedError
+from indextables.log.files import read_body
+from indextables.log.lenient import Place, dumps, is_clean, loads
+from indextables.log.listing import Listing, list_log
+from indextables.log.names import LogFile
+from indextables.log.trailer import Torn
+from indextables.log.transaction_log import TransactionLog
+
+LOG_COLUMNS: Final = pa.schema(
+    [
+        ("version", pa.int64()),
+        ("file", pa.string()),
+        ("line", pa.int32()),
+        ("action", pa.string()),
+        ("path", pa.string()),
+        ("partition_values", pa.string()),
+        ("size", pa.int64()),
+        ("modification_time", pa.int64()),
+        ("data_change", pa.bool_()),
+        ("stats", pa.string()),
+        ("content", pa.string()),
+    ]
+)
+"""`content` is the whole action as JSON, except for adds, whose fields have columns of their own."""
+
+
+def describe_log(log: TransactionLog, *, include_all: bool = False) -> Iterator[dict[str, Any]]:
+    """One row per action: from the newest checkpoint on, or with `include_all` of every file there is."""
+    listing = list_log(log.store, log.names)
+    if listing.newest < 0:
+        log.snapshot()  # raises what is wrong
+    for file in _files(listing, include_all=include_all):
+        yield from _rows(log, file)
+
+
+def _files(listing: Listing, *, include_all: bool) -> list[LogFile]:
+    commits = [file for files in listing.commits.values() for file in files]
+    checkpoints = list(listing.checkpoints)
+    if not include_all and checkpoints:
+        first = checkpoints[0].version
+        commits = [file for file in commits if file.version > first]
+        checkpoints = checkpoints[:1]
+    return sorted([*commits, *checkpoints], key=lambda file: (file.version, file.kind, file.width))
+
+
+def _rows(log: TransactionLog, file: LogFile) -> Iterator[dict[str, Any]]:
+    body = read_body(log.store, file)
+    if isinstance(body.verdict, Torn):
+        yield _row(file, body.verdict.line, "unreadable", content=body.verdict.reason)
+    for number, text in enumerate(body.data.splitlines(), start=1):
+        if not text.strip():
+            continue
+        try:
+            value = loads(text, Place(file.name, number))
+        except LogCorruptedError as error:
+            yield _row(file, number, "unreadable", content=error.message)
+            continue
+        for name, action in value.items() if isinstance(value, dict) else [("unreadable", value)]:
+            yield _action_row(file, number, name, action)
+
+
+def _action_row(file: LogFile, line: int, name: str, action: Any) -> dict[str, Any]:
+    if name != "add" or not isinstance(action, dict):
+        path = action.get("path") if isinstance(action, dict) else None
+        return _row(file, line, name, path=_text(path), content=_json(action))
+    return _row(
+        file,
+        line,
+        name,
+        path=_text(action.get("path")),
+        partition_values=_json(action.get("partitionValues")),
+        size=_integer(action.get("size")),
+        modification_time=_integer(action.get("modificationTime")),
+        data_change=action.get("dataChange") if isinstance(action.get("dataChange"), bool) else None,
+        stats=_json(action.get("stats")),
+    )
+
+
+def _row(file: LogFile, line: int, action: str, **fields: Any) -> dict[str, Any]:
+    return {
+        **dict.fromkeys(LOG_COLUMNS.names),
+        "version": min(file.version, 2**63 - 1),
+        "file": file.name,
+        "line": line,
+        "action": action,
+        **fields,
+    }
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and is_clean(value) else None
+
+
+def _integer(value: Any) -> int | None:
+    is_one = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
+    return value if is_one else None
+
+
+def _json(value: Any) -> str | None:
+    if value is None:
+        return None
+    # half a character cannot be shown; what can be read around it can
+    return value if isinstance(value, str) and is_clean(value) else dumps(value).decode()

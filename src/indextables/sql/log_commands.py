@@ -1,0 +1,109 @@
+"""Commands that look at a log or keep it short."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pyarrow as pa
+
+from indextables.config import VACUUM_RETENTION
+from indextables.ops.describe_log import LOG_COLUMNS, describe_log
+from indextables.ops.time_travel import truncate_time_travel
+from indextables.ops.vacuum import vacuum
+from indextables.sql.grammar import Arguments, Command, Context
+
+_CHECKPOINT: Final = pa.schema(
+    [
+        ("table_path", pa.string()),
+        ("version", pa.int64()),
+        ("num_files", pa.int64()),
+        ("size_in_bytes", pa.int64()),
+    ]
+)
+_DELETED: Final = pa.schema(
+    [("path", pa.string()), ("size", pa.int64()), ("what", pa.string()), ("deleted", pa.bool_())]
+)
+
+
+def show_log(context: Context, arguments: Arguments) -> pa.Table:
+    """The actions from the newest checkpoint on."""
+    rows = list(describe_log(context.open_log(arguments["path"])))
+    return pa.Table.from_pylist(rows, LOG_COLUMNS)
+
+
+def show_whole_log(context: Context, arguments: Arguments) -> pa.Table:
+    """The actions of every file of the log, damaged or not."""
+    rows = list(describe_log(context.open_log(arguments["path"]), include_all=True))
+    return pa.Table.from_pylist(rows, LOG_COLUMNS)
+
+
+def checkpoint(context: Context, arguments: Arguments) -> pa.Table:
+    """Writes a checkpoint of the newest version."""
+    written = context.open_log(arguments["path"]).checkpoint()
+    row = {
+        "table_path": arguments["path"],
+        "version": written.version,
+        "num_files": written.num_files,
+        "size_in_bytes": written.size_in_bytes,
+    }
+    return pa.Table.from_pylist([row], _CHECKPOINT)
+
+
+def purge(context: Context, arguments: Arguments) -> pa.Table:
+    """Deletes data files that nobody needs any more."""
+    return _purged(context, arguments, apply=True)
+
+
+def plan_purge(context: Context, arguments: Arguments) -> pa.Table:
+    """Names them."""
+    return _purged(context, arguments, apply=False)
+
+
+def _purged(context: Context, arguments: Arguments, *, apply: bool) -> pa.Table:
+    unit = "days" if "days" in arguments else "hours"
+    options = {VACUUM_RETENTION.key: f"{arguments[unit]} {unit}"}
+    plan = vacuum(context.open_log(arguments["path"]), apply=apply, options=options)
+    found = (("unreferenced", plan.files), ("left by a crash", plan.temporaries))
+    return _deleted(
+        [(meta.key, meta.size, what) for what, metas in found for meta in metas], plan.applied
+    )
+
+
+def truncate(context: Context, arguments: Arguments) -> pa.Table:
+    """Deletes the log files that only older versions need."""
+    return _truncated(context, arguments, apply=True)
+
+
+def plan_truncate(context: Context, arguments: Arguments) -> pa.Table:
+    """Names them."""
+    return _truncated(context, arguments, apply=False)
+
+
+def _truncated(context: Context, arguments: Arguments, *, apply: bool) -> pa.Table:
+    plan = truncate_time_travel(context.open_log(arguments["path"]), apply=apply)
+    return _deleted([(file.key, file.size, file.kind) for file in plan.files], plan.applied)
+
+
+def _deleted(files: list[tuple[str, int, str]], applied: bool) -> pa.Table:
+    rows: list[dict[str, Any]] = [
+        {"path": path, "size": size, "what": what, "deleted": applied} for path, size, what in files
+    ]
+    return pa.Table.from_pylist(rows, _DELETED)
+
+
+_PURGE: Final = "PURGE INDEXTABLES <path:text> OLDER THAN"
+_TRUNCATE: Final = "TRUNCATE INDEXTABLES TIME TRAVEL <path:text>"
+_DESCRIBE: Final = "DESCRIBE|DESC INDEXTABLES TRANSACTION LOG <path:text>"
+
+COMMANDS: Final = (
+    Command(_DESCRIBE, show_log),
+    Command(f"{_DESCRIBE} INCLUDE ALL", show_whole_log),
+    Command("CHECKPOINT INDEXTABLES <path:text>", checkpoint),
+    *(
+        Command(f"{_PURGE} <{unit}:count> {words}{dry}", run)
+        for unit, words in (("days", "DAYS|DAY"), ("hours", "HOURS|HOUR"))
+        for dry, run in (("", purge), (" DRY RUN", plan_purge))
+    ),
+    Command(_TRUNCATE, truncate),
+    Command(f"{_TRUNCATE} DRY RUN", plan_truncate),
+)
