@@ -310,6 +310,13 @@ def test_a_bound_is_read_as_the_tables_type(column, dtype, low, high):
     assert stats.max_values.get(("x",)) == high
 
 
+def test_a_list_is_not_taken_for_a_struct_of_the_same_names():
+    """Its elements are not rows, and neither are their NULLs."""
+    table = pa.table({"x": pa.array([[1, 2], None], pa.list_(pa.field("element", pa.int64())))})
+    stats = stats_of(table, schema_of(x=StructType((Field("element", P("long")),))))
+    assert stats == SplitStats(2)
+
+
 def test_int96_has_no_bounds():
     """Its order was never defined."""
     table = pa.table({"t": pa.array([0, 5], pa.timestamp("us"))})

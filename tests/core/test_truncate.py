@@ -130,14 +130,29 @@ def test_no_value_lies_outside_its_truncated_bounds(strategy, values, max_length
         assert len(bound) <= max_length
 
 
-@given(values=texts, first=st.integers(0, 60), second=st.integers(0, 60), data=st.data())
-def test_truncating_twice_is_as_sound_as_once(values, first, second, data):
+cuts = st.tuples(st.sampled_from(["truncate", "bound"]), st.integers(13, 70))
+
+
+@given(values=texts, first=cuts, second=cuts)
+@example(values=["a" * 8 + "z" * 50], first=("truncate", 20), second=("bound", 14))
+@example(values=["a" * 8 + "\x00" * 50], first=("truncate", 20), second=("bound", 14))
+@example(values=["a" * 50], first=("bound", 40), second=("truncate", 20))
+def test_truncating_twice_is_as_sound_as_once(values, first, second):
     """A repair or an analysis may cut again what was cut before, by another strategy."""
     stats = collect_stats(pa.table({"text": values}), SCHEMA, [TEXT])
-    for limit in (first, second):
-        strategy = data.draw(st.sampled_from(["truncate", "bound"]))
-        stats, _ = truncate_stats(stats, SCHEMA, rule(strategy, limit + 13))
+    for strategy, limit in (first, second):
+        stats, _ = truncate_stats(stats, SCHEMA, rule(strategy, limit))
         assert_encloses(read_bounds(stats), values)
+
+
+def test_a_bound_that_is_gone_is_no_longer_called_inexact():
+    """And one of another column that was inexact before stays so."""
+    both = frozenset({TEXT, ("id",)})
+    stats = SplitStats(
+        1, {TEXT: "a" * 50, ("id",): "x"}, {TEXT: "b", ("id",): "y"}, inexact_min=both, inexact_max=both
+    )
+    truncated, _ = truncate_stats(stats, SCHEMA, rule("drop", 20))
+    assert truncated.inexact_min == truncated.inexact_max == {("id",)}
 
 
 @pytest.mark.parametrize("strategy", ["drop", "truncate", "bound"])

@@ -204,6 +204,9 @@ dirty_columns = st.one_of(
 
 @given(dirty_columns, st.sampled_from(ORDERED_TYPES), st.sampled_from(["down", "up"]))
 @example(pa.array(["0000-06-01"]), P("date"), "down")
+@example(pa.array([0.1, 1e300]), P("float"), "up")
+@example(pa.array([16777217]), P("float"), "down")
+@example(pa.array([2**53 + 1]), P("double"), "up")
 @example(pa.array(["9999-12-31T23:59:59-01:00"]), P("timestamp"), "up")
 def test_a_column_is_read_exactly_as_its_values_are(column, dtype, side):
     """Reading in bulk and reading one by one never disagree, whatever the column holds."""

@@ -184,7 +184,7 @@ def _with_bounds(
 ) -> _Found:
     # A row group of NULLs has no bounds and needs none.
     filled = [s for s, n in zip(stats, rows, strict=True) if not _is_all_null(s, n)]
-    if any(s is None or not s.has_min_max or s.physical_type == "INT96" for s in filled):
+    if any(s is None or not s.has_min_max for s in filled):
         # Spark's writer leaves bounds out when they exceed 4 KiB together.
         return _Found(nulls=nulls, dropped=trusted and leaf.type in _TEXT)
     lows = [bound_of(s, chunk, leaf.type, "down") for s in filled]
