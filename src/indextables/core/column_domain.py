@@ -230,8 +230,7 @@ def _face_value(part: Predicate) -> ColumnDomain | None:
 def _constant(tree: Tree) -> ColumnDomain | None:
     match tree:
         case Atom(Constant(value), view):
-            seen = view.null_as if value is None else value is not view.negated
-            return ColumnDomain.all() if seen else ColumnDomain.none()
+            return ColumnDomain.all() if view.of_constant(value) else ColumnDomain.none()
         case _:
             return None
 

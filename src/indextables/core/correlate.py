@@ -51,6 +51,10 @@ class View(NamedTuple):
         """The view on the child of an IS TRUE: its NULL is FALSE before anything else happens."""
         return View(self.negated, self.negated)
 
+    def of_constant(self, value: bool | None) -> bool | None:
+        """A constant, as this view sees it."""
+        return self.null_as if value is None else value is not self.negated
+
     def of(self, truth: Truth) -> Truth:
         """The truth of a condition on one column, as this view sees it."""
         seen = ~truth if self.negated else truth
@@ -97,15 +101,15 @@ class _Group:
 
     op: Op
     columns: dict[FieldPath, list[Truth]] = field(default_factory=dict)
-    constants: list[Atom] = field(default_factory=list)
+    constants: set[bool | None] = field(default_factory=set)
     others: list[Tree] = field(default_factory=list)
 
     def add(self, tree: Tree) -> None:
         match tree:
             case Folded(path, truth):
                 self.columns.setdefault(path, []).append(truth)
-            case Atom(Constant()):
-                self.constants.append(tree)
+            case Atom(Constant(value), view):
+                self.constants.add(view.of_constant(value))
             case Atom():
                 self.others.append(tree)
             case Joint(op, parts) if op == self.op:
@@ -115,19 +119,20 @@ class _Group:
                 self.others.append(tree)
 
     def close(self, space_of: SpaceOf) -> Tree:
-        combine = conjunction if self.op == "and" else disjunction
+        neutral = self.op == "and"
+        if (not neutral) in self.constants:
+            return Atom(Constant(not neutral), View())
+        parts: list[Tree] = []
         for path, truths in self.columns.items():
-            # A constant is a condition on any column: joined to the first, it costs no bitset.
-            truths += [c.view.of(truth_of(_constant(c), space_of(path))) for c in self.constants]
-            self.constants = []
-        folded = [Folded(path, combine(truths)) for path, truths in self.columns.items()]
-        parts = (*folded, *self.constants, *self.others)
-        return parts[0] if len(parts) == 1 else Joint(self.op, parts)
-
-
-def _constant(atom: Atom) -> Constant:
-    assert isinstance(atom.leaf, Constant)
-    return atom.leaf
+            if None in self.constants:
+                # NULL is a condition on any column: joined to the first, it costs no bitset.
+                truths.append(truth_of(Constant(None), space_of(path)))
+                self.constants.discard(None)
+            parts.append(Folded(path, (conjunction if neutral else disjunction)(truths)))
+        parts += self.others
+        if None in self.constants or not parts:
+            parts.append(Atom(Constant(None if None in self.constants else neutral), View()))
+        return parts[0] if len(parts) == 1 else Joint(self.op, tuple(parts))
 
 
 def correlate(predicate: Predicate, space_of: SpaceOf) -> Tree:
