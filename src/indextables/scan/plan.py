@@ -1,0 +1,140 @@
+"""Planning: from a condition to the splits that have to be read, and a report of the rest."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, TypeAlias, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.core.arrays import FileMask
+from indextables.core.bind import bind
+from indextables.core.column_domain import ColumnDomain
+from indextables.core.index import ColumnStatsIndex
+from indextables.core.predicate import Opaque, Predicate
+from indextables.core.prune import Pruned, prune
+from indextables.core.rewrite import fold
+from indextables.core.types import FieldPath, path_text
+from indextables.log.snapshot import Snapshot
+from indextables.log.split import Split
+from indextables.scan.report import PruneReport
+from indextables.scan.slices import keep_whole_slices
+
+Where: TypeAlias = Predicate | ColumnDomain | None
+_logger: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The splits a query must read; every split outside the mask holds no row it wants."""
+
+    snapshot: Snapshot
+    predicate: Predicate | None
+    """The condition bound to the table's schema; None: every row."""
+    mask: FileMask = field(repr=False)
+    """One bit per file of the snapshot, in its order."""
+    report: PruneReport
+
+    @cached_property
+    def files(self) -> list[Split]:
+        """The splits to read, in the snapshot's order."""
+        return self.snapshot.splits(self.mask)
+
+
+def plan_files(
+    snapshot: Snapshot,
+    where: Where = None,
+    timezone: str = "UTC",
+    *,
+    within: FileMask | None = None,
+    case_sensitive: bool = False,
+) -> Plan:
+    """The plan for the rows that satisfy `where`; None asks for all rows.
+
+    `within` are the splits an engine has left after its own partition filters; the others count as
+    pruned by partition.
+    """
+    started = time.perf_counter()
+    bound = _bound(where, snapshot, timezone, case_sensitive=case_sensitive)
+    found = _everything(snapshot) if bound is None else prune(bound, snapshot.index())
+    inside = found.kept_by_partition if within is None else found.kept_by_partition & within
+    wanted = found.kept & inside
+    mask, skipped = keep_whole_slices(wanted, snapshot.column("file_group"), snapshot.column("block"))
+    sizes = snapshot.column("size")
+    report = PruneReport(
+        total_files=len(mask),
+        partition_pruned=int((~inside & ~mask).sum()),
+        stats_pruned=int((inside & ~mask).sum()),
+        kept_files=int(mask.sum()),
+        total_bytes=_total(sizes),
+        kept_bytes=_total(sizes.filter(pa.array(mask))),
+        missing_stats=_missing(found.columns, wanted, snapshot.index()),
+        opaque={} if bound is None else _opaque(bound),
+        slices_skipped=skipped,
+        planning_ms=(time.perf_counter() - started) * 1000,
+    )
+    _log(report)
+    return Plan(snapshot, bound, mask, report)
+
+
+def files_to_query(
+    snapshot: Snapshot, columns: Sequence[str | FieldPath], column_domain: ColumnDomain
+) -> list[Split]:
+    """The splits that may hold a row of the domain, judged by these columns only (RFC-58)."""
+    return plan_files(snapshot, column_domain.only(columns)).files
+
+
+def _bound(
+    where: Where, snapshot: Snapshot, timezone: str, *, case_sensitive: bool
+) -> Predicate | None:
+    if where is None:
+        return None
+    if isinstance(where, ColumnDomain):
+        return where.bind(snapshot.schema, case_sensitive=case_sensitive)
+    return bind(where, snapshot.schema, timezone=timezone, case_sensitive=case_sensitive)
+
+
+def _everything(snapshot: Snapshot) -> Pruned:
+    every = np.ones(snapshot.num_files, np.bool_)
+    return Pruned(every, every, ())
+
+
+def _total(sizes: pa.ChunkedArray) -> int:
+    total: int | None = pc.sum(sizes).as_py()
+    return total or 0
+
+
+def _missing(columns: Sequence[FieldPath], kept: FileMask, index: ColumnStatsIndex) -> dict[str, int]:
+    counts = {path_text(path): int((index.column(path).missing & kept).sum()) for path in columns}
+    return {name: count for name, count in counts.items() if count}
+
+
+def _opaque(bound: Predicate) -> dict[str, str]:
+    found: dict[str, str] = {}
+
+    def visit(node: Predicate, _inner: tuple[None, ...]) -> None:
+        if isinstance(node, Opaque):
+            found[node.text] = node.why
+
+    fold(bound, visit)
+    return found
+
+
+def _log(report: PruneReport) -> None:
+    for column, count in report.missing_stats.items():
+        _logger.debug("Statistics missing for column '%s', cannot skip file (%d files)", column, count)
+    for text, why in report.opaque.items():
+        _logger.debug("Statistics cannot answer '%s' (%s), cannot skip file", text, why)
+    _logger.debug(
+        "Column stats pruned %d of %d segments, partition values %d",
+        report.stats_pruned,
+        report.total_files,
+        report.partition_pruned,
+    )
+    _logger.info("Planned query: %s", report)

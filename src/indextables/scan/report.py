@@ -1,0 +1,43 @@
+"""What planning a query found out: how much was skipped, why, and what stood in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class PruneReport:
+    """Splits and bytes before and after pruning; total = partition_pruned + stats_pruned + kept."""
+
+    total_files: int
+    partition_pruned: int
+    stats_pruned: int
+    kept_files: int
+    total_bytes: int
+    kept_bytes: int
+    missing_stats: Mapping[str, int] = field(default_factory=dict)
+    """By column, how many kept splits have no statistics of it: what `analyze` could help."""
+    opaque: Mapping[str, str] = field(default_factory=dict)
+    """Conditions that statistics cannot answer, and why."""
+    slices_skipped: int = 0
+    """File groups of which no file has to be read."""
+    planning_ms: float = field(default=0.0, compare=False)
+
+    @property
+    def pruned_files(self) -> int:
+        """The splits that need not be opened."""
+        return self.partition_pruned + self.stats_pruned
+
+    @property
+    def pruned_bytes(self) -> int:
+        """The bytes that need not be read."""
+        return self.total_bytes - self.kept_bytes
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kept_files} of {self.total_files} splits kept "
+            f"({self.kept_bytes} of {self.total_bytes} bytes), "
+            f"{self.partition_pruned} pruned by partition, {self.stats_pruned} by statistics, "
+            f"in {self.planning_ms:.1f} ms"
+        )
