@@ -62,15 +62,16 @@ class Listing:
             return self.commits[lowest][0].width
         return self.checkpoints[-1].width if self.checkpoints else WIDTH
 
-    def check_writable(self) -> None:
-        """Raises for a log in two spellings: two writers could each create 'the' next version."""
-        if len(self.widths) > 1:
-            raise ReadOnlyStoreError(
-                f"the log mixes names of {' and '.join(map(str, sorted(self.widths)))} digits, so it "
-                "can be read but not written",
-                hint="run REPAIR INDEXFILES TRANSACTION LOG to get a log in one spelling",
-                widths=self.widths,
-            )
+
+def check_one_width(widths: frozenset[int]) -> None:
+    """Raises for a log in two spellings: two writers could each create 'the' next version."""
+    if len(widths) > 1:
+        raise ReadOnlyStoreError(
+            f"the log mixes names of {' and '.join(map(str, sorted(widths)))} digits, so it can be read "
+            "but not written",
+            hint="run REPAIR INDEXFILES TRANSACTION LOG to get a log in one spelling",
+            widths=widths,
+        )
 
 
 def list_log(store: LogStore, names: LogNames) -> Listing:

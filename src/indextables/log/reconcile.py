@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ import pyarrow.compute as pc
 
 from indextables.log.parse import Rows
 from indextables.log.segments import Segment, Shape
+
+_MANY: Final = 32
+"""Segments of a snapshot before small ones are merged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +53,26 @@ def reconcile(base: Files, adds: Sequence[Typed], removes: Rows) -> Files:
         pc.invert(pc.is_in(base.tombstones.column("key"), encoded.dictionary))
     )
     fresh = removes.table.filter(pa.array(wins[start:]))
-    return Files(
-        tuple(segment for segment in segments if segment.num_live),
-        pa.concat_tables([kept, fresh]),
-    )
+    live = [segment for segment in segments if segment.num_live]
+    return Files(tuple(_merged(live)), pa.concat_tables([kept, fresh]))
+
+
+def _merged(segments: list[Segment]) -> list[Segment]:
+    """The same rows in fewer segments, once there are many; what is large is not copied."""
+    if len(segments) <= _MANY:
+        return segments
+    large = sum(segment.num_live for segment in segments) // 4
+    merged: list[Segment] = []
+    for segment in segments:
+        if (
+            merged
+            and merged[-1].shape == segment.shape
+            and merged[-1].num_live + segment.num_live <= large
+        ):
+            merged[-1] = merged[-1].joined(segment)
+        else:
+            merged.append(segment)
+    return merged
 
 
 def _last_of_each(

@@ -62,7 +62,7 @@ def _text(body: dict[str, Any], field: str, place: Place) -> str | None:
 
 
 def _integer(body: dict[str, Any], field: str, place: Place) -> int | None:
-    value = body.pop(field, None)
+    value: int | None = body.pop(field, None)
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # some writers know only one kind of number
     if value is not None and not _is_int64(value):

@@ -109,6 +109,11 @@ class Segment:
             return self
         return Segment.alive(self.table.filter(pa.array(~self.dead)), self.shape)
 
+    def joined(self, other: Segment) -> Segment:
+        """The live rows of both, of one shape, in one segment."""
+        tables = [s.table.filter(pa.array(~s.dead)) for s in (self, other)]
+        return Segment.alive(pa.concat_tables(tables).combine_chunks(), self.shape)
+
     def column(self, name: str) -> Any:
         """The live rows of one column."""
         return self._live(self.table.column(name))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import logging
-import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -30,9 +29,9 @@ from indextables.log.cleanup import cleanup
 from indextables.log.commit import Committed, Planner, commit, first_snapshot, sealed
 from indextables.log.files import LogBody, read_info
 from indextables.log.history import HistoryEntry, history, version_at
-from indextables.log.listing import Listing, find_commit, list_from, list_log
+from indextables.log.listing import Listing, check_one_width, find_commit, list_from, list_log
 from indextables.log.load import load, read_bodies
-from indextables.log.names import LOG_DIRECTORY, WIDTH, LogNames
+from indextables.log.names import LOG_DIRECTORY, WIDTH, LogFile, LogNames
 from indextables.log.plan import CommitPlan
 from indextables.log.protocol import needs_trailer
 from indextables.log.publish import Publisher
@@ -45,10 +44,23 @@ _logger: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The newest snapshot this handle knows, and what its commit looked like in the listing."""
+    """The newest snapshot this handle knows, what its commit looked like, and the log's spelling."""
 
     snapshot: Snapshot
-    listing: Listing
+    commit: tuple[LogFile, ...]
+    width: int
+    widths: frozenset[int]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, listing: Listing) -> _Seen:
+        """What a listing shows."""
+        commit = listing.commits.get(snapshot.version, ())
+        return cls(snapshot, commit, listing.width, listing.widths)
+
+    def then(self, snapshot: Snapshot, listing: Listing) -> _Seen:
+        """The same log, later."""
+        commit = listing.commits.get(snapshot.version, ())
+        return _Seen(snapshot, commit, self.width, self.widths | listing.widths)
 
 
 class TransactionLog:
@@ -71,7 +83,6 @@ class TransactionLog:
         self._config = config or Config({})
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
         self._pause = pause
-        self._lock = threading.Lock()
         self._seen: _Seen | None = None
 
     def snapshot(
@@ -106,7 +117,7 @@ class TransactionLog:
         if not publisher.publish(0, data, commit_id):
             raise self._exists()
         snapshot = first_snapshot(publisher.file(0), data, self.store.uri)
-        self._remember(snapshot, Listing.of(self.names, [publisher.file(0)], complete=True))
+        self._remember(_Seen(snapshot, (), WIDTH, frozenset({WIDTH})))
         return Committed(0, snapshot)
 
     def commit(self, planner: Planner, snapshot: Snapshot | None = None) -> Committed:
@@ -115,24 +126,23 @@ class TransactionLog:
         `snapshot` is what the planner may already have read (the newest without one).
         """
         base = snapshot or self._newest()
-        width = self._writable_width()
+        seen = self._writable()
         done = commit(
-            self._publisher(width),
+            self._publisher(seen.width),
             planner,
             base,
-            winners_after=lambda known: self._commits_after(known, width),
+            winners_after=lambda known: self._commits_after(known, seen.width),
             max_attempts=self._setting(base).get(COMMIT_MAX_ATTEMPTS),
         )
         if not done.no_op:
-            mine = self._publisher(width).file(done.version)
-            self._remember(done.snapshot, Listing.of(self.names, [mine], complete=False))
+            self._remember(_Seen(done.snapshot, (), seen.width, seen.widths))
             self._after_commit(done.snapshot)
         return done
 
     def checkpoint(self, snapshot: Snapshot | None = None) -> Written:
         """Writes a checkpoint of the newest version (or of this snapshot) and points to it."""
         snapshot = snapshot or self._newest()
-        width = self._writable_width()
+        width = self._writable().width
         retention = self._setting(snapshot).get(VACUUM_RETENTION) / dt.timedelta(milliseconds=1)
         written = write_checkpoint(
             self.store,
@@ -179,20 +189,20 @@ class TransactionLog:
         """The newest version: what is known already, and the commits after it."""
         seen = self._seen
         if seen is None:
-            return self._remember(*load(self.store, self.names))
-        known, width = seen.snapshot, seen.listing.width
-        listing = list_from(self.store, self.names, known.version, width)
+            return self._reload()
+        known = seen.snapshot
+        listing = list_from(self.store, self.names, known.version, seen.width)
         if listing.complete or not self._is_same(seen, listing):
-            return self._remember(*load(self.store, self.names))
-        if listing.newest == known.version:
-            return self._remember(known, listing)
+            return self._reload()
         try:
-            return self._remember(self._replayed(known, listing), listing)
+            bodies = self._bodies(known, listing)
+            newest = replay(known, bodies, self.store.uri) if bodies else known
         except LogReplacedError:
-            return self._remember(*load(self.store, self.names))
+            return self._reload()
+        return self._remember(seen.then(newest, listing))
 
-    def _replayed(self, known: Snapshot, listing: Listing) -> Snapshot:
-        return replay(known, self._bodies(known, listing), self.store.uri)
+    def _reload(self) -> Snapshot:
+        return self._remember(_Seen.of(*load(self.store, self.names)))
 
     def _bodies(self, known: Snapshot, listing: Listing) -> list[LogBody]:
         wanted = range(known.version + 1, listing.newest + 1)
@@ -200,35 +210,28 @@ class TransactionLog:
 
     def _is_same(self, seen: _Seen, listing: Listing) -> bool:
         """The commit this handle knows is still the one under its name."""
-        version = seen.snapshot.version
-        before, now = seen.listing.commits.get(version), listing.commits.get(version)
-        if now is None or before == now:
-            return before == now
+        now = listing.commits.get(seen.snapshot.version, ())
+        if seen.commit == now or not now:
+            return bool(now)
         info = read_info(self.store, now[0])
         return (info.commit_id if info else None) == seen.snapshot.commit_id
 
     def _commits_after(self, known: Snapshot, width: int) -> Sequence[LogBody]:
         listing = list_from(self.store, self.names, known.version + 1, width)
-        listing.check_writable()
+        check_one_width(listing.widths | {width})
         return self._bodies(known, listing)
 
-    def _writable_width(self) -> int:
-        seen = self._seen
-        if seen is None:
+    def _writable(self) -> _Seen:
+        if self._seen is None:
             self._newest()
-            return self._writable_width()
-        seen.listing.check_writable()
-        return seen.listing.width
+        assert self._seen is not None
+        check_one_width(self._seen.widths)
+        return self._seen
 
-    def _remember(self, snapshot: Snapshot, listing: Listing) -> Snapshot:
-        with self._lock:
-            if self._seen is None or snapshot.version >= self._seen.snapshot.version:
-                self._seen = _Seen(snapshot, listing)
-            elif snapshot.commit_id != self._seen.snapshot.commit_id:
-                self._seen = _Seen(
-                    snapshot, listing
-                )  # a log put in place of the one we knew is shorter
-        return snapshot
+    def _remember(self, seen: _Seen) -> Snapshot:
+        """What was learned last counts: a log put in place of the one we knew may be shorter."""
+        self._seen = seen
+        return seen.snapshot
 
     def _version_at(self, timestamp_ms: int) -> int:
         if timestamp_ms > self._now_ms():

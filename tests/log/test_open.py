@@ -1,0 +1,403 @@
+"""Opening: what is damaged is worked around or named, never misread."""
+
+import logging
+
+import orjson
+import pytest
+
+from indextables.errors import (
+    LogCorruptedError,
+    NotATableError,
+    ProtocolError,
+    ReadOnlyStoreError,
+    StorageError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
+from indextables.log.actions import Protocol
+from indextables.log.names import LogNames
+from indextables.log.transaction_log import TransactionLog
+from support.faults import FaultyStore
+from support.logs import (
+    METADATA,
+    add_of,
+    appending,
+    copy_of,
+    foreign_add,
+    foreign_metadata,
+    fresh_store,
+    new_log,
+    numbers,
+    text_of,
+    write_foreign,
+)
+
+NAMES = LogNames()
+HINT = NAMES.hint
+
+
+@pytest.fixture(scope="module")
+def sound():
+    """Versions 0-25 with checkpoints at 10 and 20; version n has splits 0…n."""
+    log = new_log(None, add_of(0))
+    for i in range(1, 26):
+        log.commit(lambda s, i=i: appending(add_of(i)))
+        if i in (10, 20):
+            log.checkpoint()
+    return log.store
+
+
+@pytest.fixture
+def store(sound):
+    return copy_of(sound)
+
+
+def opened(store, **where):
+    return TransactionLog(store).snapshot(**where)
+
+
+# -- what may be gone or garbled without harm --------------------------------------------------------
+
+
+def truncate(store, key):
+    store.put(key, store.get(key)[:-40])
+
+
+def garble(store, key):
+    store.put(key, b"\x00garbage\xff\n{")
+
+
+def cut_at_line(store, key):
+    store.put(key, b"".join(store.get(key).splitlines(keepends=True)[:-1]))
+
+
+def empty(store, key):
+    store.put(key, b"")
+
+
+def drop(store, key):
+    store.delete(key)
+
+
+HARMLESS = [
+    ("no hint", lambda s: s.delete(HINT)),
+    ("a garbled hint", lambda s: s.put(HINT, b"{")),
+    ("an empty hint", lambda s: s.put(HINT, b"")),
+    ("a hint that is a list", lambda s: s.put(HINT, b"[]")),
+    ("a hint without a version", lambda s: s.put(HINT, b"{}")),
+    ("a hint with a version that is a text", lambda s: s.put(HINT, b'{"version":"20"}')),
+    ("a hint with a negative version", lambda s: s.put(HINT, b'{"version":-1}')),
+    ("a hint that points ahead", lambda s: s.put(HINT, b'{"version":23}')),
+    ("a hint far beyond the log", lambda s: s.put(HINT, b'{"version":4000000000}')),
+    ("a hint with a version of a million digits", lambda s: s.put(HINT, b'{"version":1e999999}')),
+    ("an old hint", lambda s: s.put(HINT, b'{"version":10}')),
+    ("a truncated newest checkpoint", lambda s: truncate(s, NAMES.checkpoint(20))),
+    ("a garbled newest checkpoint", lambda s: garble(s, NAMES.checkpoint(20))),
+    ("a newest checkpoint cut between two lines", lambda s: cut_at_line(s, NAMES.checkpoint(20))),
+    ("an empty newest checkpoint", lambda s: empty(s, NAMES.checkpoint(20))),
+    ("no newest checkpoint", lambda s: drop(s, NAMES.checkpoint(20))),
+    ("both checkpoints torn", lambda s: (truncate(s, NAMES.checkpoint(20)), empty(s, NAMES.checkpoint(10)))),
+    ("no commits before the checkpoint", lambda s: [drop(s, NAMES.commit(v)) for v in range(20)]),
+    ("no commits up to the checkpoint", lambda s: [drop(s, NAMES.commit(v)) for v in range(21)]),
+    ("a garbled commit before the checkpoint", lambda s: garble(s, NAMES.commit(5))),
+    ("files that are not the log's", lambda s: [s.put(f"_transaction_log/{n}", b"x") for n in (
+        ".000000000000000026.json.crc", "000000000000000026.json.tmp", "26.json", "000000000000000026.checkpoint.json.gz",
+        "sub/000000000000000026.json", "0000000000000000026.json")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", [case[1] for case in HARMLESS], ids=[case[0] for case in HARMLESS])
+def test_the_table_opens_as_if_nothing_had_happened(store, damage):
+    """The hint is a hint, and a checkpoint only saves time."""
+    damage(store)
+    snapshot = opened(store)
+    assert snapshot.version == 25
+    assert numbers(snapshot) == list(range(26))
+
+
+def test_a_torn_checkpoint_is_mentioned_in_the_log(store, caplog):
+    """Silence would let it stay torn until the older one goes."""
+    truncate(store, NAMES.checkpoint(20))
+    with caplog.at_level(logging.WARNING, "indextables"):
+        opened(store)
+    assert "000000000000000020.checkpoint.json is not usable" in caplog.text
+
+
+@pytest.mark.parametrize("at", [11, 20, 21, 24])
+def test_a_commit_that_the_listing_hides_is_fetched_by_name(store, at):
+    """Some stores list late."""
+
+    class Forgetful(FaultyStore):
+        def list(self, prefix, *, start_after=None):
+            hidden = NAMES.commit(at)
+            return (m for m in super().list(prefix, start_after=start_after) if m.key != hidden)
+
+    forgetful = Forgetful(store)
+    store.delete(HINT)
+    store.delete(NAMES.checkpoint(20))
+    assert numbers(opened(forgetful)) == list(range(26))
+
+
+# -- what cannot be worked around is named ------------------------------------------------------------
+
+FATAL = [
+    ("a hole after the checkpoint", lambda s: drop(s, NAMES.commit(23)), "000000000000000023.json is missing", 0),
+    ("a truncated newest commit", lambda s: truncate(s, NAMES.commit(25)), "000000000000000025.json", None),
+    ("a newest commit cut between two lines", lambda s: cut_at_line(s, NAMES.commit(25)), "000000000000000025.json, line 2: the file is cut off", 2),
+    ("an empty commit", lambda s: empty(s, NAMES.commit(25)), "the file is empty", 1),
+    ("a garbled commit in the middle", lambda s: garble(s, NAMES.commit(22)), "000000000000000022.json, line 1", 1),
+    ("a line put in", lambda s: s.put(NAMES.commit(22), b'{"txn":{"appId":"a","version":1}}\n' + s.get(NAMES.commit(22))), "checksum", 3),
+    ("a line put after the end", lambda s: s.put(NAMES.commit(22), s.get(NAMES.commit(22)) + b'{"txn":{"appId":"a","version":1}}\n'), "lines after the one that ends a commit", 2),
+    ("no way back to version 0", lambda s: (garble(s, NAMES.checkpoint(20)), garble(s, NAMES.checkpoint(10)), drop(s, NAMES.commit(0))), "000000000000000000.json is missing", 0),
+    ("a commit of another table in place", lambda s: s.put(NAMES.commit(24), new_commit()), "follows commit", 1),
+    ("a commit from far in the future", lambda s: s.put(NAMES.commit(10**17), s.get(NAMES.commit(25))), "000000000000000026.json is missing", 0),
+    ("a checkpoint ahead of all commits", lambda s: s.put(NAMES.checkpoint(30), s.get(NAMES.checkpoint(20))), "000000000000000026.json is missing|intact, but its commit", 0),
+]  # fmt: skip
+
+
+def new_commit():
+    log = new_log(None, add_of(0))
+    log.commit(lambda s: appending(add_of(99)))
+    return log.store.get(NAMES.commit(1))
+
+
+@pytest.mark.parametrize(
+    ("damage", "says", "line"), [case[1:] for case in FATAL], ids=[case[0] for case in FATAL]
+)
+def test_damage_that_may_have_cost_a_commit_is_an_error_naming_the_file(store, damage, says, line):
+    """Never an older version in silence."""
+    damage(store)
+    with pytest.raises(LogCorruptedError, match=says) as caught:
+        opened(store)
+    assert caught.value.file.endswith(".json")
+    assert line is None or caught.value.line == line
+
+
+def test_the_versions_before_the_damage_can_still_be_read(store):
+    """Time travel needs no more than it reads."""
+    garble(store, NAMES.commit(25))
+    assert numbers(opened(store, version=24)) == list(range(25))
+
+
+def test_a_checkpoint_of_another_log_is_not_used(store, caplog):
+    """Its commit id is not the one of the version it claims."""
+    other = new_log(None, add_of(70))
+    for i in range(71, 91):
+        other.commit(lambda s, i=i: appending(add_of(i)))
+    other.checkpoint()
+    store.put(NAMES.checkpoint(20), other.store.get(NAMES.checkpoint(20)))
+    assert numbers(opened(store)) == list(range(26))
+    assert numbers(opened(store, version=20)) == list(range(21))
+    assert "of another log" in caplog.text
+
+
+def test_a_failing_store_is_not_a_missing_file(store):
+    """Only NotFound means missing: anything else must not lead to another snapshot."""
+    calls = FaultyStore(store)
+    opened(calls)
+    for n in range(len(calls.calls)):
+        with pytest.raises(StorageError):
+            opened(FaultyStore(store, fail_at=n))
+
+
+# -- other writers' logs -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [18, 20])
+@pytest.mark.parametrize("packed", ["plain", "gzip", "prefixed"])
+def test_logs_of_other_writers_are_read(width, packed):
+    """In 18 and 20 digits, plain and compressed."""
+    store = fresh_store()
+    commits = {0: [{"protocol": {"minReaderVersion": 2}}, foreign_metadata()]}
+    commits |= {v: [foreign_add(v), {"commitInfo": {"timestamp": v * 10}}] for v in range(1, 12)}
+    write_foreign(store, commits, width=width, packed=packed)
+    snapshot = opened(store)
+    assert (snapshot.version, numbers(snapshot)) == (11, list(range(1, 12)))
+    assert snapshot.timestamp_ms == 110
+    assert [entry.verified for entry in TransactionLog(store).history()] == [False] * 12
+
+
+def test_a_log_in_20_digits_is_continued_in_20_digits():
+    """With its checkpoints and its hint."""
+    store = fresh_store()
+    write_foreign(store, {0: [foreign_metadata()], 1: [foreign_add(1)]}, width=20)
+    log = TransactionLog(store)
+    for i in range(2, 13):
+        log.commit(lambda s, i=i: appending(add_of(i)))
+    names = {meta.key for meta in store.list("_transaction_log/")}
+    assert NAMES.commit(12, 20) in names
+    assert NAMES.checkpoint(10, 20) in names
+    assert not any(NAMES.commit(v) in names for v in range(13))
+    assert numbers(opened(store)) == list(range(1, 13))
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+@pytest.mark.parametrize(("first", "then"), [(18, 20), (20, 18)])
+def test_a_log_in_two_widths_is_readable_and_not_writable(first, then, checkpoint):
+    """Two spellings of one version would let two writers both win it."""
+    store = fresh_store()
+    write_foreign(
+        store, {0: [foreign_metadata()], **{v: [foreign_add(v)] for v in range(1, 11)}}, width=first
+    )
+    if checkpoint:
+        TransactionLog(store).checkpoint()
+    handle = TransactionLog(store)
+    assert handle.snapshot().version == 10
+    write_foreign(store, {11: [foreign_add(11)]}, width=then)
+    for log in (handle, TransactionLog(store)):
+        assert numbers(log.snapshot()) == list(range(1, 12))
+        with pytest.raises(ReadOnlyStoreError, match="18 and 20 digits"):
+            log.commit(lambda s: appending(add_of(12)))
+
+
+def test_one_version_in_two_widths_is_read_if_both_say_the_same_and_refused_if_not():
+    """A copy is harmless; which of two commits is true, nobody can say."""
+    store = fresh_store()
+    write_foreign(store, {0: [foreign_metadata()], 1: [foreign_add(1)]})
+    write_foreign(store, {1: [foreign_add(1)]}, width=20)
+    assert numbers(opened(store)) == [1]
+    write_foreign(store, {1: [foreign_add(2)]}, width=20)
+    with pytest.raises(LogCorruptedError, match="version 1 exists twice"):
+        opened(store)
+
+
+def test_a_foreign_commit_without_a_newline_at_the_end_or_with_windows_line_ends_is_read():
+    """Both occur."""
+    store = fresh_store()
+    store.put(NAMES.commit(0), text_of([foreign_metadata(), foreign_add(1)], newline_at_end=False))
+    store.put(NAMES.commit(1), text_of([foreign_add(2), foreign_add(3)]).replace(b"\n", b"\r\n"))
+    assert numbers(opened(store)) == [1, 2, 3]
+
+
+def test_a_foreign_log_without_any_protocol_is_read():
+    """The first writers of this format had none."""
+    store = fresh_store()
+    write_foreign(store, {0: [foreign_metadata(), foreign_add(1)]})
+    assert opened(store).protocol == Protocol(1, 1, writer_features=())
+
+
+# -- gates ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("protocol", "says"),
+    [
+        ({"minReaderVersion": 3}, "protocol version 3"),
+        ({"minReaderVersion": 1, "readerFeatures": ["deletionVectors"]}, "'deletionVectors'"),
+    ],
+)
+def test_a_protocol_that_is_too_new_is_a_clear_error(protocol, says):
+    """Before anything is misread."""
+    store = fresh_store()
+    write_foreign(store, {0: [foreign_metadata(), {"protocol": protocol}, foreign_add(1)]})
+    with pytest.raises(ProtocolError, match=says) as caught:
+        opened(store)
+    assert "upgrade" in str(caught.value)
+
+
+@pytest.mark.parametrize("protocol", [{"minWriterVersion": 3}, {"writerFeatures": ["rowTracking"]}])
+def test_a_protocol_too_new_for_writers_can_still_be_read(protocol):
+    """Reading is safe, writing is not."""
+    store = fresh_store()
+    write_foreign(store, {0: [foreign_metadata(), {"protocol": protocol}, foreign_add(1)]})
+    log = TransactionLog(store)
+    assert numbers(log.snapshot()) == [1]
+    with pytest.raises(ProtocolError, match="cannot be written"):
+        log.commit(lambda s: appending(add_of(2)))
+    assert log.snapshot().version == 0
+
+
+def test_nothing_there_and_something_else_there_are_two_errors():
+    """One is a typo, the other a directory of somebody's files."""
+    store = fresh_store()
+    with pytest.raises(TableNotFoundError):
+        opened(store)
+    store.put("part-0.parquet", b"PAR1")
+    with pytest.raises(NotATableError, match="convert"):
+        opened(store)
+
+
+def test_a_log_without_metadata_is_refused():
+    """Without a schema no statistic has a meaning."""
+    store = fresh_store()
+    write_foreign(store, {0: [{"protocol": {"minReaderVersion": 1}}]})
+    with pytest.raises(LogCorruptedError, match="no metaData"):
+        opened(store)
+    write_foreign(store, {0: [foreign_add(1)]})
+    with pytest.raises(LogCorruptedError, match="an add before any metaData"):
+        opened(store)
+
+
+def test_a_commit_whose_count_of_files_does_not_fit_is_refused():
+    """The writer counted; a reader that gets another number has misread something."""
+    log = new_log(None, add_of(1))
+    log.commit(lambda s: appending(add_of(2)))
+    text = log.store.get(NAMES.commit(1)).replace(b'"numFiles":2', b'"numFiles":3')
+    log.store.put(NAMES.commit(1), text)
+    with pytest.raises(LogCorruptedError, match="counted 3 files, reading the log gives 2"):
+        opened(log.store)
+
+
+# -- time travel ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [0, 9, 10, 11, 20, 25])
+def test_any_version_in_the_log_can_be_read(store, version):
+    """With and without a checkpoint before it."""
+    snapshot = opened(store, version=version)
+    assert (snapshot.version, numbers(snapshot)) == (version, list(range(version + 1)))
+
+
+@pytest.mark.parametrize("version", [-1, 26, 10**9])
+def test_a_version_outside_the_log_is_an_error(store, version):
+    """With the newest version in the message."""
+    with pytest.raises(VersionNotFoundError, match="the newest is 25"):
+        opened(store, version=version)
+
+
+def test_a_version_older_than_what_is_kept_is_an_error(store):
+    """After a cleanup."""
+    for v in range(8):
+        store.delete(NAMES.commit(v))
+    with pytest.raises(VersionNotFoundError, match="kept from 8 on"):
+        opened(store, version=9)
+    assert numbers(opened(store, version=10)) == list(range(11))
+
+
+def test_the_same_handle_notices_that_its_log_was_replaced(store, sound):
+    """By a repair: the new log is shorter, and another one."""
+    handle = TransactionLog(store)
+    assert handle.snapshot().version == 25
+    for meta in [*store.list("_transaction_log/")]:
+        store.delete(meta.key)
+    other = new_log(None, add_of(1))
+    for meta in other.store.list(""):
+        store.put(meta.key, other.store.get(meta.key))
+    assert (handle.snapshot().version, numbers(handle.snapshot())) == (0, [1])
+
+
+def test_a_handle_reads_only_what_is_new(store):
+    """A long history is read once."""
+    counting = FaultyStore(store)
+    handle = TransactionLog(counting)
+    handle.snapshot()
+    writer = TransactionLog(store)
+    writer.commit(lambda s: appending(add_of(26)))
+    counting.calls.clear()
+    assert handle.snapshot().version == 26
+    assert [key for name, key in counting.calls if name == "get"] == [NAMES.commit(26)]
+    counting.calls.clear()
+    assert handle.snapshot().version == 26
+    assert not [key for name, key in counting.calls if name.startswith("get")]
+
+
+def test_the_hint_saves_the_listing_of_old_commits(store):
+    """Only versions from the checkpoint on are listed and read."""
+    counting = FaultyStore(store)
+    opened(counting)
+    read = [key for name, key in counting.calls if name == "get"]
+    assert sorted(read) == sorted(
+        [HINT, NAMES.checkpoint(20), *(NAMES.commit(v) for v in range(21, 26))]
+    )
+    assert orjson.loads(store.get(HINT))["version"] == 20
+    assert METADATA.id
