@@ -8,6 +8,7 @@ is not "cannot be TRUE".
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar, assert_never
 
 import numpy as np
@@ -21,7 +22,7 @@ from indextables.core.predicate import Compare, Constant, Opaque, Predicate, Ref
 from indextables.core.states import States
 from indextables.core.types import FieldPath
 
-__all__ = ["Masks", "evaluate", "may_match", "may_match_partitions", "must_match", "overlaps"]
+__all__ = ["Masks", "Pruned", "evaluate", "may_match", "must_match", "overlaps", "prune"]
 
 _Leaf = Folded | Atom
 _T = TypeVar("_T")
@@ -51,15 +52,37 @@ def evaluate(bound: Predicate, index: ColumnStatsIndex) -> Masks:
     return Masks(masks.true & rows, masks.false & rows, masks.null & rows)
 
 
-def may_match_partitions(bound: Predicate, index: ColumnStatsIndex) -> FileMask:
+@dataclass(frozen=True, slots=True, eq=False)
+class Pruned:
+    """What a plan needs to know, from one reading of the predicate."""
+
+    kept: FileMask
+    """As `may_match` says."""
+    kept_by_partition: FileMask
     """What `may_match` would say if only partition values were known."""
+    columns: tuple[FieldPath, ...]
+    """The columns whose statistics were asked, partition columns left out."""
+
+
+def prune(bound: Predicate, index: ColumnStatsIndex) -> Pruned:
+    """Which splits are kept, which of them partition values alone would keep, and who was asked."""
+    tree = correlate(bound, index.space)
     everything = np.ones(index.num_rows, np.bool_)
+    asked: dict[FieldPath, None] = {}
 
-    def leaf_mask(leaf: _Leaf) -> FileMask:
-        by_partition = all(index.is_partition(path) for path in _columns(leaf))
-        return _true(leaf, index) if by_partition else everything
+    def by_all(leaf: _Leaf) -> FileMask:
+        asked.update(dict.fromkeys(_columns(leaf)))
+        return _true(leaf, index)
 
-    return _reduce(correlate(bound, index.space), leaf_mask, _all, _any)
+    def by_partition(leaf: _Leaf) -> FileMask:
+        is_known = all(map(index.is_partition, _columns(leaf)))
+        return _true(leaf, index) if is_known else everything
+
+    kept = _reduce(tree, by_all, _all, _any) & index.may_have_rows
+    if not any(map(index.is_partition, asked)):
+        return Pruned(kept, everything, tuple(asked))
+    kept_by_partition = _reduce(tree, by_partition, _all, _any)
+    return Pruned(kept, kept_by_partition, tuple(p for p in asked if not index.is_partition(p)))
 
 
 def overlaps(path: FieldPath, states: States, index: ColumnStatsIndex) -> FileMask:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, TypeAlias, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa

@@ -1,0 +1,33 @@
+"""File slices: a base file and its log files are kept or skipped together.
+
+A slice is skipped only if every file in it that holds rows cannot match. A delete log holds no
+rows: it never keeps a slice, and never leaves one that is kept. What a file is says its action,
+never its absence from the index.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.core.arrays import FileMask, as_mask
+
+
+def keep_whole_slices(may_match: FileMask, file_group: Any, block: Any) -> tuple[FileMask, int]:
+    """The files to read, whole slices at a time, and how many slices are skipped.
+
+    `file_group` and `block` are columns over the same files; a file without a group is its own slice.
+    """
+    if file_group.null_count == len(file_group):
+        return may_match, 0
+    groups = file_group.combine_chunks() if isinstance(file_group, pa.ChunkedArray) else file_group
+    encoded = groups.dictionary_encode()
+    grouped = as_mask(encoded.indices.is_valid())
+    codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    holds_rows = ~as_mask(pc.equal(block, "delete"))
+    kept = np.zeros(len(encoded.dictionary), np.bool_)
+    kept[codes[grouped & holds_rows & may_match]] = True
+    return np.where(grouped, kept[codes], may_match), int((~kept).sum())
