@@ -290,6 +290,41 @@ def test_only_the_bad_statistic_is_lost():
     )
 
 
+MOVED = [
+    ("timestamp", "2024-01-01T00:00:00.123Z", 1704067200123000 - 999, 1704067200123000 + 999),
+    ("timestamp_ntz", "1969-12-31T23:59:59.5", -500000 - 999, -500000 + 999),
+    ("float", 0.1, 0.09999999403953552, 0.10000000149011612),
+    ("double", 2**53 + 1, 2.0**53, 2.0**53 + 2),
+    (DecimalType(5, 2), "1.239", Decimal("1.23"), Decimal("1.24")),
+]
+
+
+@pytest.mark.parametrize(("dtype", "stored", "low", "high"), MOVED, ids=str)
+def test_a_bound_moved_outward_is_no_longer_exact(dtype, stored, low, high):
+    """Written again it must not look like a value of the column; cut milliseconds count as moved."""
+    schema = schema_of(x=dtype)
+    stats = from_wire({"minValues": {"x": stored}, "maxValues": {"x": stored}}, schema)
+    assert (stats.min_values, stats.max_values) == ({("x",): low}, {("x",): high})
+    assert stats.inexact_min == stats.inexact_max == {("x",)}
+    assert from_wire(to_wire(stats, schema), schema) == stats
+
+
+@pytest.mark.parametrize("text", ["2024-01-01T00:00:00Z", "2024-01-01T00:00:00.000000Z"])
+def test_a_whole_or_full_time_is_exact(text):
+    """Nothing was cut off."""
+    stats = from_wire({"maxValues": {"x": text}}, schema_of(x="timestamp"))
+    assert stats == SplitStats(max_values={("x",): 1704067200000000})
+
+
+@pytest.mark.parametrize(("low", "high"), [(math.nan, 2.0), (1.0, math.nan)])
+def test_nan_as_one_bound_spoils_the_other(low, high):
+    """Whoever wrote it compared with NaN, and then both may be wrong."""
+    assert (
+        from_wire({"minValues": {"x": low}, "maxValues": {"x": high}}, schema_of(x="double"))
+        == SplitStats()
+    )
+
+
 def test_columns_without_an_order_only_count_nulls_on_the_wire():
     """Even if somebody wrote bounds for them."""
     ci = Field("ci", P("string"), metadata={"__COLLATIONS": {"ci": "icu.UNICODE_CI"}})

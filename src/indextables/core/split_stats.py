@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
+from indextables.core.bound_codec import BoundCodec, codecs_of
 from indextables.core.columns import Leaf, leaves
 from indextables.core.datatypes import FieldPath, StructType, is_float, is_orderable
-from indextables.core.values import Omit, Physical, decoder, encoder, wire_type
+from indextables.core.values import Omit, Physical, wire_type
 
 Json: TypeAlias = dict[str, Any]
 _Item: TypeAlias = tuple[FieldPath, Any]
@@ -37,48 +37,6 @@ class SplitStats:
     dropped: frozenset[FieldPath] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """How one leaf is written and read; made once per schema."""
-
-    path: FieldPath
-    ordered: bool
-    is_float: bool
-    encode: Callable[[Any], Any]
-    decode_min: Callable[[Any], Physical | None]
-    decode_max: Callable[[Any], Physical | None]
-
-
-class _Same:
-    """A schema by identity: comparing two by value costs more than a line of statistics."""
-
-    __slots__ = ("schema",)
-
-    def __init__(self, schema: StructType) -> None:
-        self.schema = schema
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.schema is self.schema
-
-    def __hash__(self) -> int:
-        return id(self.schema)
-
-
-@lru_cache(maxsize=64)
-def _columns_of(key: _Same) -> dict[FieldPath, _Column]:
-    return {
-        leaf.path: _Column(
-            leaf.path,
-            _has_bounds(leaf),
-            is_float(leaf.type),
-            encoder(leaf.type),
-            decoder(leaf.type, "down"),
-            decoder(leaf.type, "up"),
-        )
-        for leaf in leaves(key.schema)
-    }
-
-
 def to_wire(stats: SplitStats, schema: StructType) -> Json:
     """The `stats` object of a log line: ready for JSON, and with no value JSON cannot hold."""
     return _to_object(stats, schema, _encode_for_json)
@@ -89,19 +47,19 @@ def to_wire_row(stats: SplitStats, schema: StructType) -> Json:
     return _to_object(stats, schema, _encode_for_arrow)
 
 
-def _encode_for_json(column: _Column, value: Physical) -> Any:
+def _encode_for_json(column: BoundCodec, value: Physical) -> Any:
     return column.encode(value)
 
 
-def _encode_for_arrow(column: _Column, value: Physical) -> Any:
+def _encode_for_arrow(column: BoundCodec, value: Physical) -> Any:
     encoded = column.encode(value)
     return value if column.is_float and isinstance(encoded, str) else encoded
 
 
 def _to_object(
-    stats: SplitStats, schema: StructType, encode: Callable[[_Column, Physical], Any]
+    stats: SplitStats, schema: StructType, encode: Callable[[BoundCodec, Physical], Any]
 ) -> Json:
-    known = _columns_of(_Same(schema))
+    known = codecs_of(schema)
 
     def bounds(values: Mapping[FieldPath, Physical], zero: float) -> Iterator[_Item]:
         for path, value in values.items():
@@ -152,19 +110,22 @@ def from_wire(obj: Json | str | None, schema: StructType) -> SplitStats:
     found = _loads(obj) if isinstance(obj, str) else obj
     if not isinstance(found, dict):
         return SplitStats()
-    columns = _columns_of(_Same(schema)).values()
+    columns = codecs_of(schema).values()
     records = _count(found.get("numRecords"), None)
+    lows, highs = found.get("minValues"), found.get("maxValues")
+    read = {c.path: c.read(_at(lows, c.path), _at(highs, c.path)) for c in columns}
     inexact = found.get("inexact")
     inexact = inexact if isinstance(inexact, dict) else {}
-    lows, highs = found.get("minValues"), found.get("maxValues")
     return SplitStats(
         num_records=records,
-        min_values=_read(columns, lambda c: c.decode_min(_at(lows, c.path)) if c.ordered else None),
-        max_values=_read(columns, lambda c: c.decode_max(_at(highs, c.path)) if c.ordered else None),
+        min_values={path: low for path, ((low, _), _) in read.items() if low is not None},
+        max_values={path: high for path, (_, (high, _)) in read.items() if high is not None},
         null_count=_counts(found.get("nullCount"), columns, records),
         nan_count=_counts(found.get("nanCount"), [c for c in columns if c.is_float], records),
-        inexact_min=_paths(inexact.get("min")),
-        inexact_max=_paths(inexact.get("max")),
+        inexact_min=_paths(inexact.get("min"))
+        | {p for p, ((_, exact), _) in read.items() if not exact},
+        inexact_max=_paths(inexact.get("max"))
+        | {p for p, (_, (_, exact)) in read.items() if not exact},
         dropped=_paths(found.get("dropped")),
     )
 
@@ -182,21 +143,17 @@ def _at(values: Any, path: FieldPath) -> Any:
     return values
 
 
-def _read(columns: Iterable[_Column], read: Callable[[_Column], Any]) -> dict[FieldPath, Any]:
-    found = ((column.path, read(column)) for column in columns)
-    return {path: value for path, value in found if value is not None}
-
-
 def _count(value: Any, limit: int | None) -> int | None:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
         return None
     return value if limit is None or value <= limit else None
 
 
-def _counts(values: Any, columns: Iterable[_Column], limit: int | None) -> dict[FieldPath, int]:
+def _counts(values: Any, columns: Iterable[BoundCodec], limit: int | None) -> dict[FieldPath, int]:
     if not isinstance(values, dict):
         return {}
-    return _read(columns, lambda column: _count(_at(values, column.path), limit))
+    read = ((column.path, _count(_at(values, column.path), limit)) for column in columns)
+    return {path: count for path, count in read if count is not None}
 
 
 def _paths(value: Any) -> frozenset[FieldPath]:
