@@ -11,12 +11,13 @@ from indextables.config import (
     TRUNCATION_ENABLED,
     TRUNCATION_MAX_LENGTH,
     TRUNCATION_STRATEGY,
+    ColumnSetting,
     Config,
 )
 from indextables.core.columns import parse_path
 from indextables.core.datatypes import FieldPath
 from indextables.core.prefix import SUFFIX
-from indextables.errors import ConfigError
+from indextables.errors import ConfigError, UnknownColumnError
 
 Strategy: TypeAlias = Literal["drop", "truncate", "bound"]
 _STRATEGIES: Final[Mapping[str, Strategy]] = {"drop": "drop", "truncate": "truncate", "bound": "bound"}
@@ -47,7 +48,7 @@ class TruncationOptions:
         )
         columns: dict[FieldPath, TruncationRule] = {}
         for setting in config.column_settings():
-            path = _folded(parse_path(setting.column))
+            path = _folded(_path(setting))
             rule = columns.get(path, default)
             if setting.option is TRUNCATION_MAX_LENGTH:
                 columns[path] = replace(rule, max_length=setting.value)
@@ -61,6 +62,15 @@ class TruncationOptions:
     def rule(self, path: FieldPath) -> TruncationRule:
         """The rule for one column or nested field."""
         return self.columns.get(_folded(path), self.default) if self.columns else self.default
+
+
+def _path(setting: ColumnSetting) -> FieldPath:
+    try:
+        return parse_path(setting.column)
+    except UnknownColumnError as e:
+        raise ConfigError(
+            f"{setting.key} names no column: {e.message}", hint=e.hint, key=setting.key
+        ) from e
 
 
 def _folded(path: FieldPath) -> FieldPath:
