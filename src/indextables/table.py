@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 from indextables.arrow.executor import ArrowExecutor
 from indextables.config import Config
 from indextables.core.column import Column
-from indextables.core.predicate import BoolRef, Ref
+from indextables.core.column_domain import ColumnDomain
+from indextables.core.predicate import BoolRef, Node, Predicate, Ref
 from indextables.core.types import StructType
 from indextables.errors import NotATableError, PredicateError, TableNotFoundError
 from indextables.log.history import HistoryEntry
@@ -200,7 +201,7 @@ class Table:
             self._log,
             self._executor,
             data,
-            Condition(_condition(where, timezone), timezone),
+            Condition(_predicate(where, timezone), timezone),
             merge_schema=merge_schema,
             options=self._options(options),
         )
@@ -211,7 +212,7 @@ class Table:
         """Removes the rows `where` is TRUE for; "true" removes all."""
         if where is None:
             raise PredicateError("delete needs a condition", hint='delete("true") removes every row')
-        condition = Condition(_condition(where, timezone), timezone)
+        condition = Condition(_predicate(where, timezone), timezone)
         return delete(self._log, self._executor, condition, options=self._options(options))
 
     def evolve(self, schema: Any) -> CommitResult:
@@ -298,14 +299,24 @@ def _store(path: Location, options: Mapping[str, Any] | None) -> LogStore:
     return open_store(path, options=options) if isinstance(path, str | Path) else path
 
 
-def _condition(where: Any, timezone: str) -> Any:
+def _condition(where: Any, timezone: str) -> Predicate | ColumnDomain | None:
     match where:
         case str():
             return parse_predicate(where, timezone)
         case Column():
             return BoolRef(Ref(where.path))
+        case None | ColumnDomain() | Node():
+            return where  # type: ignore[return-value] # every Node is part of the union
         case _:
-            return where
+            raise PredicateError(
+                f"a {type(where).__name__} is not a condition",
+                hint="pass SQL text, it.col(...) > 5, or a ColumnDomain",
+            )
+
+
+def _predicate(where: Any, timezone: str) -> Predicate | None:
+    condition = _condition(where, timezone)
+    return condition.to_predicate() if isinstance(condition, ColumnDomain) else condition
 
 
 def _moment(text: str) -> dt.datetime:
