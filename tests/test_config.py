@@ -138,7 +138,9 @@ def test_settings_for_one_column_are_known_keys(caplog):
 def test_every_option_is_in_the_documentation_once():
     """The table is rendered from the options themselves."""
     table = options_markdown()
-    assert re.findall(r"^\| `(.+?)` ", table, re.MULTILINE) == [option.key for option in OPTIONS]
+    keys = re.findall(r"^\| `(.+?)` ", table, re.MULTILINE)
+    prefix = "spark.indextables.stats.truncation.column.<name>."
+    assert keys == [*(option.key for option in OPTIONS), prefix + "maxLength", prefix + "strategy"]
     assert len({option.key.lower() for option in OPTIONS}) == len(OPTIONS)
     assert (
         "| `spark.indextables.stats.truncation.strategy` | drop, truncate or bound | `drop` |" in table

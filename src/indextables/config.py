@@ -207,6 +207,7 @@ class Setting:
 class ColumnSetting:
     """An override of a truncation option for one column, named as the user named it."""
 
+    key: str
     column: str
     option: Option[Any]
     value: Any
@@ -248,7 +249,7 @@ class Config:
         for setting in self.settings.values():
             if found := _COLUMN_KEY.fullmatch(setting.key):
                 option = _COLUMN_OPTIONS[found[2].lower()]
-                yield ColumnSetting(found[1], option, _parsed(option, setting))
+                yield ColumnSetting(setting.key, found[1], option, _parsed(option, setting))
 
     def unknown_keys(self) -> list[str]:
         """Keys under our prefix that mean nothing, as they were spelled."""
@@ -293,7 +294,11 @@ def _suggestion(key: str) -> str:
 
 def options_markdown() -> str:
     """The table of all options for the documentation."""
-    rows = [
-        f"| `{o.key}` | {o.kind} | {f'`{o.shown}`' if o.shown else 'none'} | {o.doc} |" for o in OPTIONS
-    ]
-    return "\n".join(["| Option | Value | Default | Meaning |", "|---|---|---|---|", *rows]) + "\n"
+    rows = [("Option", "Value", "Default", "Meaning"), ("---",) * 4]
+    rows += [(f"`{o.key}`", o.kind, f"`{o.shown}`" if o.shown else "none", o.doc) for o in OPTIONS]
+    for option in _COLUMN_OPTIONS.values():
+        name = option.key.rpartition(".")[2]
+        key = f"`{PREFIX}stats.truncation.column.<name>.{name}`"
+        doc = "The same for one column: `a.b` is nested, a literal dot is in backticks."
+        rows.append((key, option.kind, "as for all", doc))
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)

@@ -333,6 +333,7 @@ def test_a_column_can_have_its_own_limit_and_strategy():
         {"strategy": "truncate", "maxLength": "12"},
         {"column.text.strategy": "truncate", "maxLength": "12"},
         {"column.text.maxLength": "x"},
+        {"column.a..b.maxLength": "5"},
     ],
     ids=str,
 )
