@@ -25,6 +25,7 @@
     │   ├── ObjectExistsError       put_if_absent found the key taken
     │   └── ReadOnlyStoreError      this store cannot write safely
     ├── PredicateError              a condition that cannot be parsed or bound
+    ├── SqlSyntaxError              a command of ours that is not written as it should be
     ├── RepairError                 a log that cannot be rebuilt without losing rows
     └── MissingDependencyError      an optional package is not installed
 
@@ -166,6 +167,10 @@ class ReadOnlyStoreError(StorageError):
 
 class PredicateError(IndexTablesError, ValueError):
     """A condition that cannot be parsed, or cannot be bound to the table's schema."""
+
+
+class SqlSyntaxError(IndexTablesError, ValueError):
+    """A statement that begins like a command of ours and goes on like none; the hint shows the usage."""
 
 
 class RepairError(LogError):

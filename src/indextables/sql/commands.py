@@ -1,0 +1,37 @@
+"""Every command of ours, in one table; statements that are none of them belong to the engine."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from indextables.sql import describe, log_commands, repair
+from indextables.sql.grammar import Arguments, Command, Word, find_command
+
+COMMANDS: Final[tuple[Command, ...]] = (
+    *describe.COMMANDS,
+    *repair.COMMANDS,
+    *log_commands.COMMANDS,
+)
+
+
+def may_be_ours(text: str) -> bool:
+    """False for every statement that neither names a table of ours nor begins like a command of ours.
+
+    >>> may_be_ours("SELECT 1"), may_be_ours("describe history indextables.`/data/t`")
+    (False, True)
+    """
+    upper = text.upper()
+    return "INDEXTABLES" in upper or any(all(word in upper for word in words) for words in _OWN_WORDS)
+
+
+def find(text: str) -> tuple[Command, Arguments] | None:
+    """The command a statement is, with its values; None for a statement of the engine."""
+    return find_command(text, COMMANDS)
+
+
+# Commands that need no table are known by their words alone.
+_OWN_WORDS: Final = tuple(
+    tuple(part.texts[0] for part in command.claim if isinstance(part, Word))
+    for command in COMMANDS
+    if all(isinstance(part, Word) for part in command.claim)
+)

@@ -1,0 +1,141 @@
+"""DESCRIBE: what a table is, what happened to it, and what its columns are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+
+from indextables.core.types import Field, StructType, type_name
+from indextables.log.history import HistoryEntry
+from indextables.log.snapshot import Snapshot
+from indextables.sql.grammar import Arguments, Command, Context
+
+_INSTANT: Final = pa.timestamp("us", "UTC")
+_TEXTS: Final = pa.map_(pa.string(), pa.string())
+
+_HISTORY: Final = pa.schema(
+    [
+        ("version", pa.int64()),
+        ("timestamp", _INSTANT),
+        ("operation", pa.string()),
+        ("operationParameters", _TEXTS),
+        ("operationMetrics", _TEXTS),
+        ("commitId", pa.string()),
+        ("readVersion", pa.int64()),
+        ("numFiles", pa.int64()),
+        ("logBytes", pa.int64()),
+        ("verified", pa.bool_()),
+    ]
+)
+_DETAIL: Final = pa.schema(
+    [
+        ("format", pa.string()),
+        ("id", pa.string()),
+        ("name", pa.string()),
+        ("description", pa.string()),
+        ("location", pa.string()),
+        ("createdAt", _INSTANT),
+        ("lastModified", _INSTANT),
+        ("partitionColumns", pa.list_(pa.string())),
+        ("version", pa.int64()),
+        ("numFiles", pa.int64()),
+        ("sizeInBytes", pa.int64()),
+        ("properties", _TEXTS),
+        ("minReaderVersion", pa.int32()),
+        ("minWriterVersion", pa.int32()),
+        ("tableFeatures", pa.list_(pa.string())),
+    ]
+)
+_COLUMNS: Final = pa.schema([(n, pa.string()) for n in ("col_name", "data_type", "comment")])
+
+
+def describe_history(context: Context, arguments: Arguments) -> pa.Table:
+    """The commits that are kept, newest first."""
+    limit = int(arguments["limit"]) if "limit" in arguments else None
+    entries = context.open_log(arguments["table"]).history(limit)
+    return pa.Table.from_pylist([_history_row(entry) for entry in entries], _HISTORY)
+
+
+def _history_row(entry: HistoryEntry) -> dict[str, Any]:
+    return {
+        "version": entry.version,
+        "timestamp": _micros(entry.timestamp_ms),
+        "operation": entry.operation,
+        "operationParameters": _texts(entry.parameters),
+        "operationMetrics": _texts(entry.metrics),
+        "commitId": entry.commit_id,
+        "readVersion": entry.read_version,
+        "numFiles": entry.num_files,
+        "logBytes": entry.size_in_bytes,
+        "verified": entry.verified,
+    }
+
+
+def describe_detail(context: Context, arguments: Arguments) -> pa.Table:
+    """One row about the table as it is now."""
+    log = context.open_log(arguments["table"])
+    return pa.Table.from_pylist([_detail_row(log.snapshot(), log.store.uri)], _DETAIL)
+
+
+def _detail_row(snapshot: Snapshot, location: str) -> dict[str, Any]:
+    metadata, protocol = snapshot.metadata, snapshot.protocol
+    return {
+        "format": "indextables",
+        "id": metadata.id,
+        "name": metadata.name,
+        "description": metadata.description,
+        "location": location,
+        "createdAt": _micros(metadata.created_time),
+        "lastModified": _micros(snapshot.timestamp_ms),
+        "partitionColumns": list(metadata.partition_columns),
+        "version": snapshot.version,
+        "numFiles": snapshot.num_files,
+        "sizeInBytes": snapshot.total_bytes,
+        "properties": list(metadata.properties.items()),
+        "minReaderVersion": protocol.min_reader,
+        "minWriterVersion": protocol.min_writer,
+        "tableFeatures": sorted({*protocol.reader_features, *protocol.writer_features}),
+    }
+
+
+def describe_table(context: Context, arguments: Arguments) -> pa.Table:
+    """The columns, then the partition columns, as Spark describes its own tables."""
+    snapshot = context.open_log(arguments["table"]).snapshot()
+    rows = [_column_row(field) for field in snapshot.schema]
+    if snapshot.partition_columns:
+        rows += [_row("# Partition Information"), _row("# col_name", "data_type", "comment")]
+        rows += [_column_row(field) for field in _partition_fields(snapshot.schema, snapshot)]
+    return pa.Table.from_pylist(rows, _COLUMNS)
+
+
+def _partition_fields(schema: StructType, snapshot: Snapshot) -> Iterator[Field]:
+    by_name = {field.name: field for field in schema}
+    return (by_name[name] for name in snapshot.partition_columns)
+
+
+def _column_row(field: Field) -> dict[str, Any]:
+    return _row(field.name, type_name(field.type), field.metadata.get("comment"))
+
+
+def _row(name: str, kind: str = "", comment: str | None = "") -> dict[str, Any]:
+    return {"col_name": name, "data_type": kind, "comment": comment}
+
+
+def _micros(milliseconds: int | None) -> int | None:
+    return None if milliseconds is None else milliseconds * 1000
+
+
+def _texts(values: Any) -> list[tuple[str, str]]:
+    return [
+        (key, value if isinstance(value, str) else json.dumps(value)) for key, value in values.items()
+    ]
+
+
+COMMANDS: Final = (
+    Command("DESCRIBE|DESC HISTORY <table> [LIMIT <limit:count>]", describe_history),
+    Command("DESCRIBE|DESC DETAIL <table>", describe_detail),
+    Command("DESCRIBE|DESC [TABLE] [EXTENDED] <table>", describe_table),
+)

@@ -1,0 +1,234 @@
+"""Commands of ours as patterns over tokens, written the way their usage is shown.
+
+`DESCRIBE|DESC HISTORY <table> [LIMIT <limit:count>]`: words in capitals stand for themselves (`A|B`:
+either), `[…]` may be missing, and a parameter `<name:kind>` is one of
+
+* `<table>`: ``indextables.`path` ``
+* `text`: a string; `count`: a whole number
+* `columns`: a list of names in parentheses, as a JSON array of the names as written
+* `condition`: everything up to the next word of the usage, as it is written
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, Protocol, TypeAlias
+
+from indextables.config import Config
+from indextables.errors import PredicateError, SqlSyntaxError
+from indextables.log.transaction_log import TransactionLog
+from indextables.sql.lexer import Token, tokenize
+
+Arguments: TypeAlias = Mapping[str, str]
+
+_USAGE: Final = re.compile(
+    r"(?P<open>\[)|(?P<close>\])|<(?P<name>\w+)(?::(?P<kind>\w+))?>|(?P<word>[A-Z_|]+)"
+)
+_END_OF_STATEMENT: Final = re.compile(r";(?:\s|--[^\n]*|/\*.*?\*/)*\Z", re.DOTALL)
+
+
+class Context(Protocol):
+    """What a command needs from whoever runs it."""
+
+    @property
+    def config(self) -> Config:
+        """The settings of the session."""
+        ...
+
+    def open_log(self, location: str) -> TransactionLog:
+        """The log of the table at this path or URI; nothing is read yet."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A keyword, or several that mean the same."""
+
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A place for a value of one of the kinds above."""
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Optional:
+    """Parts that may be missing."""
+
+    parts: tuple[Part, ...]
+
+
+Part: TypeAlias = Word | Parameter | Optional
+
+
+@dataclass(frozen=True)
+class Command:
+    """A statement of ours: how it is written, and what it does; it answers with a table of rows."""
+
+    usage: str
+    run: Callable[[Context, Arguments], Any]
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The pattern behind the usage."""
+        return _parse_usage(self.usage)
+
+    @cached_property
+    def claim(self) -> tuple[Part, ...]:
+        """What must stand at the start of a statement for it to be this command, well written or not."""
+        for at, part in enumerate(self.parts):
+            if isinstance(part, Parameter):
+                return self.parts[: at + (part.kind == "table")]
+        return self.parts
+
+
+def find_command(text: str, commands: Sequence[Command]) -> tuple[Command, Arguments] | None:
+    """The command a statement is, with its values; None for every statement that is not ours.
+
+    SqlSyntaxError if it begins like one of ours and goes on like none.
+    """
+    statement = _statement(text)
+    if statement is None:
+        claimed = [command for command in commands if _begins_like(text, command)]
+        if not claimed:
+            return None
+        raise _misspelled(text, claimed)
+    for command in commands:
+        arguments = statement.read(command.parts)
+        if arguments is not None:
+            return command, arguments
+    claimed = [command for command in commands if statement.match(command.claim, 0)]
+    if claimed:
+        raise _misspelled(text, claimed)
+    return None
+
+
+def _statement(text: str) -> _Statement | None:
+    """The tokens of a statement; None if it is not made of tokens."""
+    # As it is first: what looks like the end of a statement may stand inside quotes.
+    for source in (text, _END_OF_STATEMENT.sub("", text)):
+        with suppress(PredicateError):
+            return _Statement(source, tokenize(source))
+    return None
+
+
+def _misspelled(text: str, claimed: Sequence[Command]) -> SqlSyntaxError:
+    return SqlSyntaxError(
+        f"this is not how the command is written: {text.strip()[:200]}",
+        hint="write " + ", or ".join(command.usage for command in claimed),
+    )
+
+
+def _begins_like(text: str, command: Command) -> bool:
+    """For text that is no sequence of tokens: whether its first words are those of a command."""
+    words = [part for part in command.claim if isinstance(part, Word)]
+    found = text.upper().split()[: len(words)]
+    return len(words) > 1 and all(word in part.texts for word, part in zip(found, words, strict=False))
+
+
+def _parse_usage(usage: str) -> tuple[Part, ...]:
+    """A stack of open brackets; each closing one makes an Optional."""
+    stack: list[list[Part]] = [[]]
+    for found in _USAGE.finditer(usage):
+        if found["open"]:
+            stack.append([])
+        elif found["close"]:
+            inner = stack.pop()
+            stack[-1].append(Optional(tuple(inner)))
+        elif found["name"]:
+            stack[-1].append(Parameter(found["name"], found["kind"] or found["name"]))
+        else:
+            stack[-1].append(Word(tuple(found["word"].split("|"))))
+    return tuple(stack[0])
+
+
+_Found: TypeAlias = tuple[dict[str, str], int]
+"""The values of parameters, and the place after them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    source: str
+    tokens: Sequence[Token]
+
+    def read(self, parts: Sequence[Part]) -> Arguments | None:
+        """The values if the statement is this pattern, all of it."""
+        found = self.match(parts, 0)
+        return None if found is None or self.tokens[found[1]].kind != "end" else found[0]
+
+    def match(self, parts: Sequence[Part], at: int) -> _Found | None:
+        """The pattern from this token on; an optional part is tried first with, then without."""
+        if not parts:
+            return {}, at
+        first, rest = parts[0], parts[1:]
+        match first:
+            case Optional(inner):
+                return self.match([*inner, *rest], at) or self.match(rest, at)
+            case Word(texts):
+                found: _Found | None = ({}, at + 1) if self.tokens[at].is_word(*texts) else None
+            case Parameter(name, "condition"):
+                found = self.condition(name, rest, at)
+            case Parameter(name, kind):
+                found = self.value(name, kind, at)
+        tail = None if found is None else self.match(rest, found[1])
+        return None if found is None or tail is None else ({**found[0], **tail[0]}, tail[1])
+
+    def value(self, name: str, kind: str, at: int) -> _Found | None:
+        match kind, self.tokens[at : at + 3]:
+            case "table", [prefix, dot, path] if dot.is_symbol("."):
+                is_path = prefix.value.lower() == "indextables" and path.kind in {"word", "name"}
+                return ({name: path.value}, at + 3) if is_path else None
+            case "text", [Token("text", value), *_]:
+                return {name: value}, at + 1
+            case "count", [Token("number", value), *_] if value.isdigit():
+                return {name: value}, at + 1
+            case "columns", _:
+                return self.columns(name, at)
+            case _:
+                return None
+
+    def columns(self, name: str, at: int) -> _Found | None:
+        """Names in parentheses, each as it is written: `(a, st.b, `c.d`)`."""
+        ends = [i for i, token in enumerate(self.tokens) if i > at and token.is_symbol(",", ")")]
+        if not self.tokens[at].is_symbol("(") or not ends:
+            return None
+        found: list[str] = []
+        for end in ends:
+            found.append(self.text(at + 1, end))
+            at = end
+            if self.tokens[end].is_symbol(")"):
+                break
+        is_closed = self.tokens[at].is_symbol(")") and all(found)
+        return ({name: json.dumps(found)}, at + 1) if is_closed else None
+
+    def condition(self, name: str, rest: Sequence[Part], at: int) -> _Found | None:
+        """What stands before the first word that may follow, outside of parentheses."""
+        words = {text for part in rest for text in _first_words(part)}
+        depth, end = 0, at
+        while self.tokens[end].kind != "end" and not (depth == 0 and self.tokens[end].keyword in words):
+            depth += self.tokens[end].is_symbol("(") - self.tokens[end].is_symbol(")")
+            end += 1
+        return ({name: self.text(at, end)}, end) if end > at else None
+
+    def text(self, start: int, end: int) -> str:
+        """The source of these tokens."""
+        return self.source[self.tokens[start].start : self.tokens[end - 1].end] if end > start else ""
+
+
+def _first_words(part: Part) -> tuple[str, ...]:
+    match part:
+        case Word(texts):
+            return texts
+        case Optional((first, *_)):
+            return _first_words(first)
+        case _:
+            return ()
