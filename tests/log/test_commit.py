@@ -1,0 +1,359 @@
+"""Commits: exactly once, whatever the store says, whoever else writes."""
+
+import threading
+
+import orjson
+import pytest
+
+from indextables.config import Config
+from indextables.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    LogReplacedError,
+    ObjectExistsError,
+    ReadOnlyStoreError,
+    StorageError,
+    TableExistsError,
+)
+from indextables.log.actions import Protocol, Txn, Vacuum
+from indextables.log.names import LogNames
+from indextables.log.plan import Append, CommitPlan, Maintain
+from indextables.log.transaction_log import TransactionLog
+from support.faults import FaultyStore
+from support.logs import (
+    METADATA,
+    NO_CHECKPOINTS,
+    add_of,
+    appending,
+    foreign_add,
+    foreign_metadata,
+    fresh_store,
+    new_log,
+    numbers,
+    remove_of,
+    rewriting,
+    write_foreign,
+)
+
+NAMES = LogNames()
+
+
+def handle(store, **options):
+    """A writer that does not really sleep."""
+    return TransactionLog(store, NO_CHECKPOINTS, pause=lambda _: None, **options)
+
+
+def trailer(store, version):
+    return orjson.loads(store.get(NAMES.commit(version)).splitlines()[-1])["commitInfo"]
+
+
+def test_a_commit_names_its_parent_its_operation_and_its_metrics():
+    """What history shows later."""
+    log = new_log(None, add_of(1))
+    done = log.commit(
+        lambda s: appending(
+            add_of(2),
+            metrics={"numTruncatedColumns": 3, "truncatedBytesSaved": 99},
+            parameters={"mode": "Append"},
+        )
+    )
+    info = trailer(log.store, 1)
+    assert info["parent"] == trailer(log.store, 0)["commitId"]
+    assert (info["operation"], info["readVersion"], info["numFiles"]) == ("APPEND", 0, 2)
+    assert info["operationMetrics"] == {"numTruncatedColumns": 3, "truncatedBytesSaved": 99}
+    assert info["operationParameters"] == {"mode": "Append"}
+    assert (done.version, done.attempts, done.no_op) == (1, 1, False)
+
+
+def test_the_time_of_a_commit_is_always_after_its_parents():
+    """A clock that stands still or runs backwards must not confuse time travel."""
+    clock = iter([1000, 1000, 500, 2000, 1999])
+    log = new_log(None, now_ms=lambda: next(clock))
+    for i in range(4):
+        log.commit(lambda s, i=i: appending(add_of(i)))
+    assert [trailer(log.store, v)["timestamp"] for v in range(5)] == [1000, 1001, 1002, 2000, 2001]
+
+
+def test_a_writer_that_loses_commits_on_top_of_the_winner():
+    """Its adds carry the version they ended up in."""
+    log = new_log()
+    late, early = handle(log.store), handle(log.store)
+    stale = late.snapshot()
+    early.commit(lambda s: appending(add_of(1)))
+    early.commit(lambda s: appending(add_of(2)))
+    done = late.commit(lambda s: appending(add_of(3)), snapshot=stale)
+    assert (done.version, done.attempts) == (3, 2)
+    assert {s.path: s.seq for s in done.snapshot.splits()} == {add_of(i).path: i for i in (1, 2, 3)}
+    assert trailer(log.store, 3)["readVersion"] == 0
+
+
+def test_the_commit_id_is_the_same_in_every_attempt():
+    """It is how a writer recognises its own commit."""
+    log = new_log()
+    ids = []
+
+    class Recording(FaultyStore):
+        def put_if_absent(self, key, data):
+            ids.append(orjson.loads(data.splitlines()[-1])["commitInfo"]["commitId"])
+            super().put_if_absent(key, data)
+
+    stale = log.snapshot()
+    log.commit(lambda s: appending(add_of(1)))
+    handle(Recording(log.store)).commit(lambda s: appending(add_of(2)), snapshot=stale)
+    assert len(ids) == 2
+    assert len(set(ids)) == 1
+
+
+def test_a_writer_that_always_loses_gives_up_after_max_attempts():
+    """With an error that says how to wait longer."""
+    log = new_log()
+    config = Config.of(write={"spark.indextables.commit.maxAttempts": 3})
+
+    class Unlucky(FaultyStore):
+        def put_if_absent(self, key, data):
+            handle(self.inner).commit(lambda s: appending(add_of(100 + s.version)))
+            super().put_if_absent(key, data)
+
+    writer = TransactionLog(Unlucky(log.store), config, pause=lambda _: None)
+    with pytest.raises(CommitConflictError, match="3 versions in a row") as caught:
+        writer.commit(lambda s: appending(add_of(1)))
+    assert "maxAttempts" in str(caught.value)
+    assert 1 not in numbers(log.snapshot())
+
+
+# -- a store that does not say what it did ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("times", [1, 2, 4])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_put_whose_answer_is_lost_is_committed_once(when, times):
+    """Stored and answered with an error, or not stored at all: the writer finds out."""
+    log = new_log()
+    store = FaultyStore(log.store, fail_at=0, when=when, only=["put_if_absent"], times=times)
+    done = handle(store).commit(lambda s: appending(add_of(1)))
+    assert done.version == 1
+    assert store.failed
+    assert (log.snapshot().version, numbers(log.snapshot())) == (1, [1])
+
+
+def test_a_client_that_retries_by_itself_and_then_says_exists_is_understood():
+    """The server stored it and answered 500; the client tried again and saw its own object."""
+    log = new_log()
+
+    class Retrying(FaultyStore):
+        def put_if_absent(self, key, data):
+            self.inner.put_if_absent(key, data)
+            raise ObjectExistsError("already there", key=key)
+
+    assert handle(Retrying(log.store)).commit(lambda s: appending(add_of(1))).version == 1
+    assert numbers(log.snapshot()) == [1]
+    assert log.snapshot().version == 1
+
+
+def test_a_put_that_never_gets_an_answer_is_an_error_that_says_so():
+    """The caller must not delete its data files: the commit may be there."""
+    log = new_log()
+    for when in ("before", "after"):
+        store = FaultyStore(
+            log.store, fail_at=0, when=when, only=["put_if_absent", "head", "get"], times=None
+        )
+        writer = handle(store)
+        writer._seen = log._seen
+        with pytest.raises(CommitStateUnknownError, match="never said whether version") as caught:
+            writer.commit(lambda s: appending(add_of(1)), snapshot=log.snapshot())
+        assert caught.value.commit_id in caught.value.hint
+    assert (log.snapshot().version, numbers(log.snapshot())) == (1, [1])
+
+
+def test_a_put_that_fails_every_time_and_is_not_there_is_unknown_too():
+    """It may still be on its way."""
+    log = new_log()
+    store = FaultyStore(log.store, fail_at=0, only=["put_if_absent"], times=None)
+    with pytest.raises(CommitStateUnknownError):
+        handle(store).commit(lambda s: appending(add_of(1)))
+
+
+def test_a_store_that_refuses_to_write_is_believed():
+    """Nothing was attempted, so nothing is unknown."""
+    log = new_log()
+
+    class ReadOnly(FaultyStore):
+        def put_if_absent(self, key, data):
+            raise ReadOnlyStoreError("no exclusive put here")
+
+    with pytest.raises(ReadOnlyStoreError):
+        handle(ReadOnly(log.store)).commit(lambda s: appending(add_of(1)))
+
+
+# -- a log that is replaced under a writer -----------------------------------------------------------------
+
+
+def replace_log(store, *actions):
+    """What a repair and its swap do."""
+    for meta in [*store.list("_transaction_log/")]:
+        store.delete(meta.key)
+    other = new_log(None, *actions)
+    for meta in other.store.list("_transaction_log/"):
+        store.put(meta.key, other.store.get(meta.key))
+    return other
+
+
+def test_a_commit_into_a_log_that_was_replaced_by_a_shorter_one_is_taken_back():
+    """Else version 6 would hang above version 0, and the log would have a hole."""
+    log = new_log(None, add_of(0))
+    for i in range(1, 6):
+        log.commit(lambda s, i=i: appending(add_of(i)))
+
+    class Swapping(FaultyStore):
+        def put_if_absent(self, key, data):
+            replace_log(self.inner, add_of(50))
+            super().put_if_absent(key, data)
+
+    with pytest.raises(LogReplacedError, match="taken back"):
+        handle(Swapping(log.store)).commit(lambda s: appending(add_of(6)))
+    assert (handle(log.store).snapshot().version, numbers(handle(log.store).snapshot())) == (0, [50])
+
+
+def test_a_commit_into_a_log_that_was_replaced_by_a_longer_one_is_an_error():
+    """The version is taken, by a commit that does not follow ours."""
+    log = new_log(None, add_of(0))
+    stale = log.snapshot()
+    other = replace_log(log.store, add_of(50))
+    handle(log.store).commit(lambda s: appending(add_of(51)))
+    with pytest.raises(LogReplacedError, match="follows commit"):
+        handle(log.store).commit(lambda s: appending(add_of(1)), snapshot=stale)
+    assert other.snapshot().version == 0
+    assert numbers(handle(log.store).snapshot()) == [50, 51]
+
+
+def test_a_commit_on_a_version_that_only_its_checkpoint_remembers_is_fine():
+    """Somebody deleted every commit up to the checkpoint."""
+    log = new_log(None, add_of(0))
+    log.checkpoint()
+    log.store.delete(NAMES.commit(0))
+    assert handle(log.store).commit(lambda s: appending(add_of(1))).version == 1
+    assert numbers(handle(log.store).snapshot()) == [0, 1]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_store_that_fails_while_the_parent_is_confirmed_is_asked_again(when):
+    """The commit is there; only certainty is missing."""
+    log = new_log()
+
+    class Flaky(FaultyStore):
+        def put_if_absent(self, key, data):
+            self.inner.put_if_absent(key, data)
+            self.fail_at, self.times = len(self.calls), 3
+
+    writer = handle(Flaky(log.store, when=when))
+    assert writer.commit(lambda s: appending(add_of(1))).version == 1
+
+
+# -- streaming, vacuum, creation ----------------------------------------------------------------------------
+
+
+def test_a_batch_that_was_committed_before_is_not_committed_again():
+    """Success, and nothing happens."""
+    log = new_log()
+    log.commit(lambda s: appending(Txn("stream", 7), add_of(1)))
+    for batch in (7, 6):
+        again = handle(log.store).commit(
+            lambda s, batch=batch: appending(Txn("stream", batch), add_of(2))
+        )
+        assert again.no_op
+        assert again.version == 1
+    assert handle(log.store).commit(lambda s: appending(Txn("other", 7), add_of(3))).version == 2
+    assert numbers(log.snapshot()) == [1, 3]
+
+
+def test_a_batch_that_another_writer_committed_meanwhile_is_not_committed_again():
+    """Two drivers of one stream, after one was thought dead."""
+    log = new_log()
+    stale = log.snapshot()
+    log.commit(lambda s: appending(Txn("stream", 7), add_of(1)))
+    again = handle(log.store).commit(lambda s: appending(Txn("stream", 7), add_of(2)), snapshot=stale)
+    assert again.no_op
+    assert numbers(log.snapshot()) == [1]
+
+
+def test_a_writer_that_read_a_version_whose_files_a_vacuum_may_have_deleted_fails():
+    """Its plan may copy rows from files that are gone."""
+    log = new_log(None, add_of(1))
+    stale = log.snapshot()
+    log.commit(lambda s: appending(add_of(2)))
+    log.commit(lambda s: CommitPlan(Maintain(), "VACUUM", (Vacuum(1),)))
+    with pytest.raises(CommitConflictError, match="vacuum"):
+        handle(log.store).commit(lambda s: appending(add_of(3)), snapshot=stale)
+    assert handle(log.store).commit(lambda s: appending(add_of(3))).version == 3
+
+
+def test_a_plan_without_actions_commits_nothing():
+    """A delete that matched no row."""
+    log = new_log(None, add_of(1))
+    done = log.commit(lambda s: rewriting())
+    assert done.no_op
+    assert log.snapshot().version == 0
+
+
+def test_a_table_is_created_once():
+    """Also if two create it at the same moment."""
+    store = fresh_store()
+    plan = CommitPlan(Append(), "CREATE TABLE", (Protocol(), METADATA))
+    results = []
+
+    def create():
+        try:
+            results.append(handle(store).create(plan).version)
+        except TableExistsError:
+            results.append("exists")
+
+    threads = [threading.Thread(target=create) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(map(str, results)) == ["0", "exists", "exists", "exists"]
+
+
+def test_creating_over_a_log_of_another_writer_is_refused():
+    """Whatever its width."""
+    store = fresh_store()
+    write_foreign(store, {0: [foreign_metadata()]}, width=20)
+    with pytest.raises(TableExistsError):
+        handle(store).create(CommitPlan(Append(), "CREATE TABLE", (Protocol(), METADATA)))
+
+
+def test_a_foreign_log_can_be_continued():
+    """Its commits have no id, so there is nothing to confirm; ours have one."""
+    store = fresh_store()
+    write_foreign(store, {0: [foreign_metadata()], 1: [foreign_add(1)]})
+    handle(store).commit(lambda s: appending(add_of(2)))
+    handle(store).commit(lambda s: rewriting(add_of(3), remove_of(2)))
+    info = trailer(store, 2)
+    assert "parent" not in info
+    assert trailer(store, 3)["parent"] == info["commitId"]
+    assert numbers(handle(store).snapshot()) == [1, 3]
+
+
+def test_many_threads_commit_to_one_handle():
+    """A handle may be shared."""
+    log = new_log(config=Config.of(write={"spark.indextables.checkpoint.interval": 5}))
+    errors = []
+
+    def work(base):
+        try:
+            for i in range(5):
+                log.commit(lambda s, i=i: appending(add_of(base + i)))
+        except StorageError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(10 * n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert numbers(TransactionLog(log.store).snapshot()) == sorted(
+        10 * n + i for n in range(4) for i in range(5)
+    )
+    assert log.snapshot().version == 20
