@@ -37,6 +37,26 @@ def merge_stats(parts: Sequence[SplitStats]) -> SplitStats:
     )
 
 
+def exchange_columns(old: SplitStats, new: SplitStats, columns: Sequence[FieldPath]) -> SplitStats:
+    """`old` with everything it says of these columns exchanged for what `new` says."""
+    names = set(columns)
+
+    def mapping(one: Mapping[FieldPath, Any], two: Mapping[FieldPath, Any]) -> dict[FieldPath, Any]:
+        kept = {path: value for path, value in one.items() if path not in names}
+        return kept | {path: value for path, value in two.items() if path in names}
+
+    return SplitStats(
+        num_records=old.num_records if new.num_records is None else new.num_records,
+        min_values=mapping(old.min_values, new.min_values),
+        max_values=mapping(old.max_values, new.max_values),
+        null_count=mapping(old.null_count, new.null_count),
+        nan_count=mapping(old.nan_count, new.nan_count),
+        inexact_min=(old.inexact_min - names) | (new.inexact_min & names),
+        inexact_max=(old.inexact_max - names) | (new.inexact_max & names),
+        dropped=(old.dropped - names) | (new.dropped & names),
+    )
+
+
 def _bounds(
     parts: Sequence[SplitStats],
     better: Callable[[Any, Any], Any],

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from indextables.core.index import ColumnStatsIndex
+from indextables.core.merge import exchange_columns
 from indextables.core.stats import SplitStats, stats_columns
 from indextables.core.truncate import (
     TruncationMetrics,
@@ -113,7 +114,7 @@ def analyze(
         for split in chunk:
             new, truncated = truncate_stats(collected[split.path], snapshot.schema, truncation)
             metrics += truncated
-            adds.append(_with_stats(split, _replaced(split.stats, new, wanted)))
+            adds.append(_with_stats(split, exchange_columns(split.stats, new, wanted)))
         if progress is not None:
             progress(min(start + _AT_ONCE, len(splits)), len(splits))
     log_truncation(metrics)
@@ -128,7 +129,7 @@ def drop_statistics(log: TransactionLog, columns: Sequence[str]) -> CommitResult
     adds = [
         _with_stats(split, lean)
         for split in snapshot.splits()
-        if (lean := _replaced(split.stats, SplitStats(), gone)) != split.stats
+        if (lean := exchange_columns(split.stats, SplitStats(), gone)) != split.stats
     ]
     plan = _plan("DROP STATISTICS", gone, adds, TruncationMetrics())
     return commit(log, lambda _: plan, snapshot)
@@ -154,26 +155,6 @@ def _plan(
 
 def _with_stats(split: Split, stats: SplitStats) -> Add:
     return replace(split.to_add(), stats=stats, data_change=False)
-
-
-def _replaced(old: SplitStats, new: SplitStats, columns: Sequence[FieldPath]) -> SplitStats:
-    """`old` with everything it says of these columns exchanged for what `new` says."""
-    names = set(columns)
-
-    def mapping(one: Mapping[FieldPath, Any], two: Mapping[FieldPath, Any]) -> dict[FieldPath, Any]:
-        kept = {path: value for path, value in one.items() if path not in names}
-        return kept | {path: value for path, value in two.items() if path in names}
-
-    return SplitStats(
-        num_records=old.num_records if new.num_records is None else new.num_records,
-        min_values=mapping(old.min_values, new.min_values),
-        max_values=mapping(old.max_values, new.max_values),
-        null_count=mapping(old.null_count, new.null_count),
-        nan_count=mapping(old.nan_count, new.nan_count),
-        inexact_min=(old.inexact_min - names) | (new.inexact_min & names),
-        inexact_max=(old.inexact_max - names) | (new.inexact_max & names),
-        dropped=(old.dropped - names) | (new.dropped & names),
-    )
 
 
 def _named(snapshot: Snapshot, columns: Sequence[str]) -> tuple[FieldPath, ...]:
