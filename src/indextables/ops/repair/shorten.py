@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 
 from indextables.core.stats import from_wire, to_wire_row
 from indextables.core.truncate import TruncationMetrics, TruncationOptions, truncate_stats
-from indextables.core.types import StructType
+from indextables.core.types import FieldPath, StructType
 from indextables.log.reconcile import Files
 from indextables.log.segments import Segment, Shape
 from indextables.log.snapshot import Snapshot
@@ -71,7 +72,11 @@ class Shortener:
             return row
         self.saved[key] = metrics.bytes_saved
         self.metrics += metrics
-        return to_wire_row(known, schema)
+        short = to_wire_row(known, schema)
+        row |= {name: short.get(name) for name in ("inexact", "dropped")}
+        for side, path in product(("minValues", "maxValues"), metrics.truncated):
+            _copy(path, short.get(side), row[side])
+        return row
 
 
 def _stored(shape: Shape) -> StructType:
@@ -90,6 +95,15 @@ def _present(row: Any) -> Any:
     if isinstance(row, dict):
         return {name: _present(part) for name, part in row.items() if part is not None}
     return row
+
+
+def _copy(path: FieldPath, source: Any, target: Any) -> None:
+    """Moves one bound, and no other: a value that was not too long keeps the text it was stored in."""
+    *above, name = path
+    for part in above:
+        source, target = (source or {}).get(part), (target or {}).get(part)
+    if target is not None:
+        target[name] = (source or {}).get(name)
 
 
 def _long_rows(stats: Any, limit: int) -> Any:

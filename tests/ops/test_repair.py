@@ -1,0 +1,370 @@
+"""REPAIR: what is kept, what is left out, every option, and the seven columns."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from indextables.config import Config
+from indextables.errors import ConfigError, RepairError, StorageError
+from indextables.log.actions import Add
+from indextables.log.plan import Append, CommitPlan
+from indextables.ops.repair import plan_repair, repair
+from indextables.storage import open_store
+from support.damage import RealTable, make_table, new_split, remove_one
+from support.faults import FaultyStore
+
+REPAIRED = "_transaction_log_repaired"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> RealTable:
+    return make_table(tmp_path / "t", commits=3, splits=4)
+
+
+def add_to(table: RealTable, *adds: Add) -> None:
+    table.transaction_log().commit(lambda _: CommitPlan(Append(), "APPEND", adds))
+
+
+# -- the seed's integration tests ------------------------------------------------------------------
+
+
+def test_a_healthy_log_is_consolidated_into_two_commits_and_a_checkpoint(table: RealTable):
+    """Happy path: the same table, whose log has exactly the files the command promises."""
+    before = table.seal()
+    result = repair(table.log, table.target)
+    assert result.row() == (str(table.log), str(table.target), 3, 12, 12, 0, "SUCCESS")
+    assert sorted(path.name for path in table.target.iterdir()) == [
+        "000000000000000000.json",
+        "000000000000000001.checkpoint.json",
+        "000000000000000001.json",
+        "_last_checkpoint",
+    ]
+    assert table.seal().items() >= before.items()
+    assert table.snapshot(REPAIRED).column("key").equals(table.snapshot().column("key"))
+
+
+def test_missing_splits_are_left_out_counted_and_named(table: RealTable, caplog):
+    """Orphaned entries: the new log has none, the result says how many, the log says which."""
+    keys = table.snapshot().column("key").to_pylist()
+    for key in keys[:2]:
+        (table.root / key).unlink()
+    before = table.seal()
+    with caplog.at_level(logging.WARNING, "indextables"):
+        result = repair(table.log, table.target)
+    assert result.row()[2:] == (3, 12, 10, 2, "SUCCESS")
+    assert [excluded.path for excluded in result.excluded] == keys[:2]
+    assert [r.getMessage() for r in caplog.records] == [f"Split file not found: {key}" for key in keys[:2]]
+    assert table.snapshot(REPAIRED).column("key").to_pylist() == keys[2:]
+    assert table.seal().items() >= before.items()
+
+
+@pytest.mark.parametrize("where", ["nothing/_transaction_log", "empty", "file.txt"])
+def test_a_source_without_a_log_is_an_error_row(tmp_path: Path, where: str):
+    """Empty or missing source: version -1, zeros, and nothing written."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file.txt").write_text("no log")
+    result = repair(tmp_path / where, tmp_path / "target")
+    assert result.row()[2:6] == (-1, 0, 0, 0)
+    assert result.status.startswith("ERROR: there is no transaction log at ")
+    assert not (tmp_path / "target").exists()
+
+
+# -- plan, then apply --------------------------------------------------------------------------------
+
+
+def test_the_plan_says_everything_and_changes_nothing(table: RealTable):
+    """Kept, missing and mismatched splits with reasons, and the bytes the statistics will save."""
+    keys = table.snapshot().column("key").to_pylist()
+    (table.root / keys[0]).unlink()
+    with (table.root / keys[1]).open("ab") as file:
+        file.write(b"more")
+    size = (table.root / keys[1]).stat().st_size
+    before = table.seal()
+    plan = plan_repair(table.log)
+    assert plan.kept == tuple(keys[2:])
+    assert [str(one) for one in plan.missing] == [f"{keys[0]}: there is no such file"]
+    assert [str(one) for one in plan.mismatched] == [f"{keys[1]}: it has {size} bytes, the log says {size - 4}"]
+    assert (plan.version, plan.base, plan.total_splits) == (3, -1, 12)
+    # two bounds of 4 + 2,000 characters in each of the ten splits that stay
+    assert plan.stats_bytes_saved == 10 * 2 * 2004
+    assert plan.unreadable == ()
+    assert table.seal() == before
+    assert repair(table.log, table.target).row()[2:] == (3, 12, 10, 2, "SUCCESS")
+
+
+def test_data_files_newer_than_the_newest_commit_are_pointed_out(table: RealTable):
+    """A wholly lost newest commit cannot be proven, but its data files can be seen."""
+    committed = table.snapshot().timestamp_ms / 1000
+    for name, when in (("data/9-old/x.parquet", committed - 60), ("data/9-new/x.parquet", committed + 60)):
+        path = table.root / name
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"PAR1")
+        os.utime(path, (when, when))
+    [note] = [note for note in plan_repair(table.log).notes if "in no commit" in note]
+    assert "data/9-new/x.parquet" in note
+    assert "data/9-old" not in note
+
+
+# -- options -----------------------------------------------------------------------------------------
+
+
+def test_fail_on_missing_names_every_path_and_writes_nothing(table: RealTable):
+    """failOnMissing=true: an ERROR row with the paths."""
+    keys = table.snapshot().column("key").to_pylist()
+    for key in keys[:3]:
+        (table.root / key).unlink()
+    before = table.seal()
+    result = repair(table.log, table.target, fail_on_missing=True)
+    assert result.row()[2:6] == (-1, 0, 0, 0)
+    assert all(key in result.status for key in keys[:3])
+    assert table.seal() == before
+
+
+def test_without_validation_no_split_is_asked_for(table: RealTable):
+    """validateSplits=false takes the log at its word, and never touches the data."""
+    (table.root / table.snapshot().column("key")[0].as_py()).unlink()
+    stores: list[FaultyStore] = []
+
+    def opener(uri: str) -> FaultyStore:
+        stores.append(FaultyStore(open_store(uri)))
+        return stores[-1]
+
+    result = repair(table.log, table.target, validate_splits=False, opener=opener)
+    assert result.row()[2:] == (3, 12, 12, 0, "SUCCESS")
+    asked = [key for store in stores for _, key in store.calls]
+    assert not [key for key in asked if key.startswith("data/")]
+
+
+def test_a_missing_log_file_of_a_slice_is_always_an_error(table: RealTable):
+    """Leaving it out would bring deleted rows back, so not even failOnMissing=false allows it."""
+    log_file = replace(
+        new_split(table.root, 900), kind="log", block="delete", file_group="g", data_change=True
+    )
+    base = replace(new_split(table.root, 901), kind="base", file_group="g")
+    add_to(table, base, log_file)
+    (table.root / base.path).unlink()
+    assert repair(table.log, table.root / "one").row()[2:] == (4, 14, 13, 1, "SUCCESS")
+    (table.root / log_file.path).unlink()
+    before = table.seal()
+    result = repair(table.log, table.root / "two", fail_on_missing=False)
+    assert result.status.startswith("ERROR: log files of slices")
+    assert log_file.path in result.status
+    assert table.seal() == before
+
+
+def test_long_statistics_are_truncated_by_default(tmp_path: Path):
+    """The new log is less than a fifth of the old one, and what was short is untouched."""
+    table = make_table(tmp_path / "t", commits=3, splits=20, checkpoints=(3,))
+    before = table.seal()
+    original = sum(path.stat().st_size for path in table.log.iterdir())
+    assert original > 100_000
+    assert repair(table.log, table.target).status == "SUCCESS"
+    assert sum(path.stat().st_size for path in table.target.iterdir()) < 0.2 * original
+    old, new = table.snapshot().splits(), table.snapshot(REPAIRED).splits()
+    for was, now in zip(old, new, strict=True):
+        assert ("text",) not in {*now.stats.min_values, *now.stats.max_values}
+        assert now.stats.dropped == {("text",)}
+        assert now.stats.min_values == {k: v for k, v in was.stats.min_values.items() if k != ("text",)}
+        assert now.stats.null_count == was.stats.null_count
+    assert table.seal().items() >= before.items()
+
+
+def test_with_truncation_disabled_the_original_statistics_are_preserved(table: RealTable):
+    """Every bound, however long, exactly as it was."""
+    off = {"spark.indextables.stats.truncation.enabled": "false"}
+    assert repair(table.log, table.target, config=off).status == "SUCCESS"
+    assert table.snapshot(REPAIRED).files().equals(table.snapshot().files())
+    assert len(table.snapshot(REPAIRED).splits()[0].stats.min_values["text",]) > 1024
+
+
+def test_the_session_wins_over_the_tables_own_truncation(tmp_path: Path):
+    """A table property decides how long bounds may be, unless the caller says otherwise."""
+    table = make_table(tmp_path / "t", commits=1, length=50)
+    key = "spark.indextables.stats.truncation.maxLength"
+    metadata = table.snapshot().metadata
+    change = replace(metadata, properties={**metadata.properties, key: "20"})
+    table.transaction_log().commit(lambda _: CommitPlan(Append(), "SET", (change,)))
+    assert plan_repair(table.log).stats_bytes_saved == 2 * 2 * 54
+    assert plan_repair(table.log, config={key: "60"}).stats_bytes_saved == 0
+
+
+@pytest.mark.parametrize("strategy", ["drop", "truncate", "bound"])
+def test_each_strategy_is_the_one_of_the_write_path(table: RealTable, strategy: str):
+    """What repair makes of a long bound is what the shared function makes of it."""
+    from indextables.core.truncate import TruncationOptions, truncate_stats
+
+    config = Config.of(session={"spark.indextables.stats.truncation.strategy": strategy})
+    assert repair(table.log, table.target, config=config).status == "SUCCESS"
+    options = TruncationOptions.from_config(config)
+    old, new = table.snapshot().splits(), table.snapshot(REPAIRED).splits()
+    for was, now in zip(old, new, strict=True):
+        assert now.stats == truncate_stats(was.stats, was.schema, options)[0]
+
+
+def test_without_statistics_nothing_is_said_about_values(table: RealTable):
+    """preserveStats=false: the splits stay, what was known of their rows does not."""
+    assert repair(table.log, table.target, preserve_stats=False).status == "SUCCESS"
+    repaired = table.snapshot(REPAIRED)
+    assert repaired.column("stats").null_count == 12
+    assert b'"stats"' not in (table.target / "000000000000000001.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("repair.parallelism", "0"),
+        ("repair.validateSplits", "maybe"),
+        ("stats.truncation.maxLength", "long"),
+    ],
+)
+def test_a_bad_option_raises_before_anything_is_read(table: RealTable, key: str, value: str):
+    """ConfigError, not an ERROR row: this is about the call, not about the log."""
+    with pytest.raises(ConfigError, match=value):
+        repair(table.log, table.target, config={f"spark.indextables.{key}": value})
+    assert not table.target.exists()
+
+
+def test_arguments_win_over_the_configuration(table: RealTable):
+    """`it.repair(…, fail_on_missing=False)` beats the session's setting."""
+    (table.root / table.snapshot().column("key")[0].as_py()).unlink()
+    config = {"spark.indextables.repair.failOnMissing": "true"}
+    assert repair(table.log, table.target, config=config).status.startswith("ERROR")
+    assert repair(table.log, table.target, config=config, fail_on_missing=False).status == "SUCCESS"
+
+
+# -- validation --------------------------------------------------------------------------------------
+
+
+class Barrier:
+    """A store whose `head` waits until so many calls are under way at once."""
+
+    def __init__(self, inner, parties: int) -> None:
+        self._inner = inner
+        self._barrier = threading.Barrier(parties, timeout=20)
+
+    def __getattr__(self, name: str):
+        return getattr(self._inner, name)
+
+    def head(self, key: str):
+        if key.startswith("data/") and key.endswith("00.parquet"):
+            self._barrier.wait()
+        return self._inner.head(key)
+
+
+def test_splits_are_checked_side_by_side_with_progress(tmp_path: Path):
+    """With parallelism 3 three questions are under way at once; the last report is (all, all)."""
+    table = make_table(tmp_path / "t", commits=3, splits=100, length=5)
+    seen: list[tuple[int, int]] = []
+    result = repair(
+        table.log,
+        table.target,
+        parallelism=3,
+        opener=lambda uri: Barrier(open_store(uri), 3),
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    assert result.row()[2:] == (3, 300, 300, 0, "SUCCESS")
+    assert seen == sorted(seen)
+    assert seen[-1] == (300, 300)
+    assert len(seen) > 3
+
+
+@pytest.mark.parametrize("problem", ["403 Forbidden", "timed out"])
+def test_only_not_found_means_missing(table: RealTable, problem: str):
+    """A store that refuses or fails proves nothing about a split: the run fails, nothing is written."""
+
+    class Refusing(FaultyStore):
+        def head(self, key: str):
+            raise StorageError(problem, key=key)
+
+    before = table.seal()
+    result = repair(table.log, table.target, opener=lambda uri: Refusing(open_store(uri)))
+    assert result.status == f"ERROR: {problem}"
+    assert table.seal() == before
+    with pytest.raises(StorageError, match=problem):
+        plan_repair(table.log, opener=lambda uri: Refusing(open_store(uri)))
+
+
+# -- other stores, other places ------------------------------------------------------------------------
+
+
+def test_a_log_in_an_object_store_is_repaired_there(s3_server, tmp_path: Path):
+    """Source and target on S3; the same result as on disk, and the source's objects are as they were."""
+    local = make_table(tmp_path / "t", commits=2)
+    uri = s3_server.uri("repair me")
+    store = open_store(uri, options=s3_server.options)
+    for path in sorted(local.root.rglob("*")):
+        if path.is_file():
+            store.put(str(path.relative_to(local.root)), path.read_bytes())
+    store.delete(local.snapshot().column("key")[0].as_py())
+    before = [(m.key, m.size, m.modified_ms) for m in store.list("_transaction_log/")]
+    options = s3_server.options
+    result = repair(
+        f"{uri}/_transaction_log",
+        f"{uri}/_transaction_log_repaired/",
+        opener=lambda root: open_store(root, options=options),
+    )
+    assert result.row()[2:] == (2, 4, 3, 1, "SUCCESS")
+    assert [(m.key, m.size, m.modified_ms) for m in store.list("_transaction_log/")] == before
+    assert len([*store.list("_transaction_log_repaired/")]) == 4
+
+
+def test_paths_resolve_against_the_table_of_the_source_wherever_the_target_is(tmp_path: Path):
+    """Relocation: the new log is somewhere else, the splits are looked for beside the old one."""
+    table = make_table(tmp_path / "old place", commits=2)
+    target = f"memory://{uuid4().hex}/new place/_transaction_log"
+    assert repair(f"file://{tmp_path}/old%20place/_transaction_log", target).row()[2:] == (
+        2,
+        4,
+        4,
+        0,
+        "SUCCESS",
+    )
+    from indextables.log.transaction_log import TransactionLog
+
+    moved = TransactionLog(open_store(target.rpartition("/")[0])).snapshot()
+    assert moved.column("key").equals(table.snapshot().column("key"))
+
+
+@pytest.mark.parametrize("text", ["/", "s3://bucket", "ftp://x/_transaction_log"])
+def test_a_text_that_names_no_log_directory_is_refused(text: str, tmp_path: Path):
+    """Before any store is opened."""
+    with pytest.raises(RepairError, match="does not name the directory"):
+        repair(text, tmp_path / "x")
+
+
+# -- after the repair ----------------------------------------------------------------------------------
+
+
+def test_a_repaired_log_goes_on_and_knows_no_time_before_it(table: RealTable):
+    """Commits, checkpoints and history work; versions of the old log are outside its history."""
+    from indextables.errors import VersionNotFoundError
+
+    remove_one(table)
+    assert repair(table.log, table.target).status == "SUCCESS"
+    log = table.transaction_log(REPAIRED)
+    done = log.commit(
+        lambda _: CommitPlan(Append(), "APPEND", (new_split(table.root, 800),))
+    )
+    assert (done.version, done.snapshot.num_files) == (2, 12)
+    assert [entry.operation for entry in log.history()] == ["APPEND", "REPAIR", "REPAIR"]
+    with pytest.raises(VersionNotFoundError):
+        log.snapshot(version=3)
+
+
+def test_the_vacuum_mark_of_the_old_log_does_not_lock_the_new_one(table: RealTable):
+    """It counts versions of the old log; in the new one every writer would be below it."""
+    from indextables.log.actions import Vacuum
+    from indextables.log.plan import Maintain
+
+    table.transaction_log().commit(lambda _: CommitPlan(Maintain(), "VACUUM", (Vacuum(3),)))
+    assert repair(table.log, table.target).status == "SUCCESS"
+    log = table.transaction_log(REPAIRED)
+    assert log.snapshot().min_read_version == 0
+    log.commit(lambda _: CommitPlan(Append(), "APPEND", (new_split(table.root, 801),)))
