@@ -14,6 +14,7 @@ from indextables.core.bind import bind
 from indextables.core.types import schema_from_arrow
 from indextables.sql.predicate import parse_predicate
 from support.nasty import nasty_table
+from support.times import DATES, TIMES
 
 CASES = Path(__file__).parents[1] / "sql" / "conditions.txt"
 CONDITIONS = [
@@ -50,3 +51,19 @@ def _spark_answers(spark: Any, path: str) -> list[list[bool | None]]:
         *(f"({condition}) AS c{i}" for i, condition in enumerate(CONDITIONS))
     ).collect()
     return [[row[i] for row in rows] for i in range(len(CONDITIONS))]
+
+
+def test_spark_casts_the_same_texts_to_the_same_dates(spark: Any) -> None:
+    """What we take for a date is that date in Spark, and what we refuse is none."""
+    columns = ", ".join(f"unix_date(try_cast('{text}' AS DATE))" for text, _ in DATES)
+    assert list(spark.sql(f"SELECT {columns}").first()) == [days for _, days in DATES]
+
+
+def test_spark_casts_the_same_texts_to_the_same_times(spark: Any) -> None:
+    """Where we read a time, it is Spark's; the zone of a text does not move a TIMESTAMP_NTZ."""
+    read = [(text, micros) for text, micros, _ in TIMES if micros is not None]
+    columns = ", ".join(
+        f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ '1970-01-01', try_cast('{text}' AS TIMESTAMP_NTZ))"
+        for text, _ in read
+    )
+    assert list(spark.sql(f"SELECT {columns}").first()) == [micros for _, micros in read]

@@ -22,6 +22,7 @@ from indextables.core.coerce import coerce, is_valid_text
 from indextables.core.cuts import Cut, Exact, Unknown
 from indextables.core.datetimes import session_zone
 from indextables.core.kinds import kind_of
+from indextables.core.like import whole_text
 from indextables.core.lists import as_double, one_common_type, plain_values
 from indextables.core.predicate import (
     And,
@@ -291,6 +292,9 @@ def _bool_ref(node: BoolRef, column: _Column) -> Predicate:
 def _starts_with(node: StartsWith, column: _Column) -> Predicate:
     wanted = PrimitiveType("string" if isinstance(node.prefix, str) else "binary")
     if column.type == wanted and column.comparable and is_valid_text(node.prefix):
+        text = whole_text(node.pattern) if node.pattern is not None else None
+        if text is not None:
+            return Compare("=", column.ref, Literal(text, column.type))
         return StartsWith(column.ref, node.prefix, node.exact, node.pattern)
     return Opaque(to_sql(node), (column.ref.path,), f"Spark casts the column to {wanted.name}")
 

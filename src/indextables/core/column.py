@@ -139,7 +139,7 @@ class Column:
         """The text or bytes begin with `prefix`."""
         return StartsWith(Ref(self.path), prefix)
 
-    def like(self, pattern: str, escape: str = "\\") -> Predicate:
+    def like(self, pattern: str, escape: str = "\\") -> StartsWith:
         """SQL's LIKE: % stands for any text, _ for one character."""
         found = like(Ref(self.path), pattern, escape)
         if found is None:

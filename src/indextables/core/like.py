@@ -6,20 +6,23 @@ import re
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
-from indextables.core.predicate import Compare, Literal, Predicate, Ref, StartsWith
+from indextables.core.predicate import Ref, StartsWith
 
 _WILDCARDS: Final = {"%": ".*", "_": "."}
 _Piece: TypeAlias = tuple[str, bool]
 """A character, and whether it is a wildcard."""
 
 
-def like(ref: Ref, pattern: str, escape: str = "\\") -> Predicate | None:
+def like(ref: Ref, pattern: str, escape: str = "\\") -> StartsWith | None:
     r"""The condition `ref LIKE pattern`, or None where the pattern is not a legal one.
 
     >>> like(Ref(("a",)), "ab%")
     StartsWith(ref=Ref(path=('a',)), prefix='ab', exact=True, pattern=None)
-    >>> like(Ref(("a",)), r"10\%").right.value
-    '10%'
+    >>> like(Ref(("a",)), r"10\%")
+    StartsWith(ref=Ref(path=('a',)), prefix='10%', exact=False, pattern='10\\%')
+
+    Without a wildcard it is an equality, but of texts only: `1.0 LIKE '1'` is FALSE. The binder, which
+    knows the column's type, makes it one.
     """
     pieces = _pieces(pattern, escape)
     if pieces is None:
@@ -27,11 +30,15 @@ def like(ref: Ref, pattern: str, escape: str = "\\") -> Predicate | None:
     first = next((i for i, (_, wild) in enumerate(pieces) if wild), len(pieces))
     prefix = "".join(char for char, _ in pieces[:first])
     rest = {char if wild else "" for char, wild in pieces[first:]}
-    if not rest:
-        return Compare("=", ref, Literal(prefix))
     if rest == {"%"}:
         return StartsWith(ref, prefix)
     return StartsWith(ref, prefix, exact=False, pattern="".join(_spelled(pieces)))
+
+
+def whole_text(pattern: str) -> str | None:
+    """The only text a pattern without wildcards matches; its escape character is a backslash."""
+    pieces = _pieces(pattern, "\\") or []
+    return None if any(wild for _, wild in pieces) else "".join(char for char, _ in pieces)
 
 
 def _pieces(pattern: str, escape: str) -> list[_Piece] | None:

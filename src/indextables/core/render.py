@@ -38,16 +38,7 @@ _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _RESERVED: Final = frozenset(
     {
         *("and", "or", "not", "in", "is", "like", "ilike", "rlike", "regexp", "between", "escape"),
-        *("null", "true", "false", "case", "when", "then", "else", "end", "exists", "select"),
-        *("date", "timestamp", "timestamp_ntz", "timestamp_ltz", "interval", "cast", "div", "x", "r"),
-        *(
-            "current_date",
-            "current_timestamp",
-            "current_time",
-            "current_user",
-            "user",
-            "localtimestamp",
-        ),
+        *("null", "true", "false", "case", "when", "then", "else", "end", "exists", "select", "div"),
     }
 )
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001

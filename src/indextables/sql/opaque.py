@@ -36,7 +36,9 @@ def opaque(sql: str, start: int, end: int) -> Opaque:
     """The condition between two places of the source; PredicateError if it is no SQL at all."""
     text = sql[start:end]
     try:
-        where = sqlglot.parse_one(f"{_BEFORE}{text}{_AFTER}", dialect="spark").find(exp.Where)
+        # sqlglot does not know Spark's >>>
+        known = text.replace(">>>", ">> ")
+        where = sqlglot.parse_one(f"{_BEFORE}{known}{_AFTER}", dialect="spark").find(exp.Where)
     except RecursionError:
         return Opaque(text, why="it is nested too deeply to be read")
     except SqlglotError as error:
@@ -51,6 +53,8 @@ def opaque(sql: str, start: int, end: int) -> Opaque:
 def _place(error: SqlglotError, text: str) -> tuple[int, str]:
     """Where in the text, and what, as far as the error says so."""
     details = (getattr(error, "errors", None) or [{}])[0]
+    if not details.get("line"):
+        return 0, "this cannot be read as SQL"
     line, column = (details.get("line") or 2) - 2, details.get("col") or 1
     lines = text.split("\n")
     if line >= len(lines):

@@ -1,0 +1,60 @@
+"""Conditions in one short line, for tables of cases."""
+
+from __future__ import annotations
+
+from indextables.core.predicate import (
+    And,
+    BoolRef,
+    Compare,
+    Constant,
+    IsIn,
+    IsNan,
+    IsNull,
+    IsTrue,
+    Literal,
+    Not,
+    Opaque,
+    Or,
+    Predicate,
+    Ref,
+    StartsWith,
+)
+from indextables.core.rewrite import fold
+from indextables.core.types import path_text
+
+
+def shape(predicate: Predicate) -> str:
+    """Nodes as (name parts…), columns by their path, constants as Python writes them."""
+    return fold(predicate, _shape)
+
+
+def _shape(node: Predicate, inner: tuple[str, ...]) -> str:
+    match node:
+        case Compare(op, left, right):
+            return f"({op} {_operand(left)} {_operand(right)})"
+        case IsNull(ref):
+            return f"(null {_operand(ref)})"
+        case IsNan(ref):
+            return f"(nan {_operand(ref)})"
+        case BoolRef(ref):
+            return f"(bool {_operand(ref)})"
+        case IsIn(ref, values):
+            return f"({' '.join(['in', _operand(ref), *map(_operand, values)])})"
+        case StartsWith(ref, prefix, exact, pattern):
+            return f"(prefix {_operand(ref)} {prefix!r}{'' if exact else f' of {pattern!r}'})"
+        case Constant(value):
+            return str(value)
+        case Opaque(text, columns):
+            return f"({' '.join(['opaque', repr(text), *map(path_text, columns)])})"
+        case And() | Or() | Not() | IsTrue():
+            return f"({' '.join([type(node).__name__.lower(), *inner])})"
+
+
+def _operand(operand: Ref | Literal) -> str:
+    return path_text(operand.path) if isinstance(operand, Ref) else repr(operand.value)
+
+
+def read_cases(text: str) -> list[tuple[str, ...]]:
+    """The lines of a case file: fields between ` ## `, comments after a leading #."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return [tuple(part.strip() for part in line.split(" ## ")) for line in lines]
