@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from indextables.arrow.conform import align
-from indextables.arrow.filters import to_pushdown, to_row_mask
+from indextables.arrow.filters import to_row_mask
 from indextables.arrow.partition import partition_scalar
 from indextables.arrow.readahead import in_order
+from indextables.arrow.row_groups import row_groups_to_read
 from indextables.core.predicate import Predicate
 from indextables.core.rewrite import columns_of
 from indextables.core.types import Field, StructType, schema_to_arrow, type_to_arrow
@@ -26,7 +26,6 @@ from indextables.storage.base import LogStore
 THREADS: Final = 4
 _BATCH_BYTES: Final = 16 << 20
 _BATCH_ROWS: Final = 1 << 16
-_FORMAT: Final = ds.ParquetFileFormat(read_options={"coerce_int96_timestamp_unit": "us"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,40 +83,17 @@ def _records(split: Split) -> int | None:
     return (split.wire_stats or {}).get("numRecords")
 
 
-def _part(split: Split, name: str) -> Mapping[str, Any]:
-    return (split.wire_stats or {}).get(name) or {}
-
-
-@dataclass(frozen=True, slots=True)
-class OpenSplit:
-    """An open file with its footer; `fragment` lets Arrow judge its row groups."""
-
-    file: Any
-    fragment: Any
-
-    @property
-    def metadata(self) -> Any:
-        """The Parquet footer."""
-        return self.fragment.metadata
-
-    def reader(self) -> Any:
-        """Reads from the same open file, without fetching the footer again."""
-        return pq.ParquetFile(
-            self.file,
-            metadata=self.metadata,
+def open_split(filesystem: Any, split: Split, recorder: Recorder) -> Any:
+    """The split's Parquet file, counted as opened; a missing or broken one is an error that names it."""
+    try:
+        recorder.add(opened=1)
+        opened = pq.ParquetFile(
+            filesystem.open_input_file(split.path),
             coerce_int96_timestamp_unit="us",
             arrow_extensions_enabled=False,
             page_checksum_verification=True,  # a flipped bit is an error, not a wrong row
         )
-
-
-def open_split(filesystem: Any, split: Split, recorder: Recorder) -> OpenSplit:
-    """The split's file, counted as opened; a missing or broken one is an error that names it."""
-    try:
-        recorder.add(opened=1)
-        file = filesystem.open_input_file(split.path)
-        fragment = _FORMAT.make_fragment(file)
-        recorder.add(read=fragment.metadata.serialized_size + 8)
+        recorder.add(read=opened.metadata.serialized_size + 8)
     except FileNotFoundError as error:
         raise ObjectNotFoundError(
             f"the data file {split.path!r} is in the log, but not in the store",
@@ -126,7 +102,7 @@ def open_split(filesystem: Any, split: Split, recorder: Recorder) -> OpenSplit:
         ) from error
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(split, error) from error
-    return OpenSplit(file, fragment)
+    return opened
 
 
 def _unreadable(split: Split, error: Exception) -> StorageError:
@@ -141,16 +117,14 @@ def _read_split(
     reading: Reading, split: Split, filesystem: Any, recorder: Recorder
 ) -> Iterator[pa.RecordBatch]:
     opened = open_split(filesystem, split, recorder)
-    groups = _row_groups(reading, opened, split)
+    footer = opened.metadata
+    groups = row_groups_to_read(footer, split, reading.schema, reading.predicate)
     fields = reading.needed
-    names = _names_in_file(opened.fragment.physical_schema)
-    here = {f.name: names[f.name.lower()] for f in fields if f.name.lower() in names}
-    here = {name: found for name, found in here.items() if name not in split.partition_values}
-    recorder.add(read=_bytes_of(opened.metadata, groups, set(here.values())))
-    batches = opened.reader().iter_batches(
-        batch_size=_batch_rows(opened.metadata, groups),
-        row_groups=groups,
-        columns=list(here.values()),
+    stored = [f for f in fields if f.name not in split.partition_values]
+    here = _names_in_file([f.name for f in stored], opened.schema_arrow.names)
+    recorder.add(read=_bytes_of(footer, groups, set(here.values())))
+    batches = opened.iter_batches(
+        batch_size=_batch_rows(footer, groups), row_groups=groups, columns=list(here.values())
     )
     for batch in _checked(batches, split):
         yield _assemble(reading, split, batch, fields, here)
@@ -161,29 +135,6 @@ def _checked(batches: Iterator[pa.RecordBatch], split: Split) -> Iterator[pa.Rec
         yield from batches
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(split, error) from error
-
-
-def _row_groups(reading: Reading, opened: OpenSplit, split: Split) -> list[int]:
-    """The row groups that may hold a matching row, by their Parquet statistics."""
-    everything = list(range(opened.metadata.num_row_groups))
-    if reading.predicate is None:
-        return everything
-    expression = to_pushdown(reading.predicate, _trusted(opened.fragment.physical_schema, split))
-    if expression is None:
-        return everything
-    return [group.id for group in opened.fragment.subset(filter=expression).row_groups]
-
-
-def _trusted(schema: pa.Schema, split: Split) -> pa.Schema:
-    """The columns whose Parquet statistics Arrow judges as we would.
-
-    Arrow takes a float column's bounds as proof that it holds no NaN (even `x > 5 OR is_nan(x)` is
-    simplified to FALSE), and other writers do keep bounds beside NaN. Our log knows better.
-    """
-    counts = {name.lower(): count for name, count in _part(split, "nanCount").items()}
-    return pa.schema(
-        [f for f in schema if not pa.types.is_floating(f.type) or counts.get(f.name.lower()) == 0]
-    )
 
 
 def _assemble(
@@ -205,9 +156,12 @@ def _assemble(
     return rows.select(list(reading.columns))
 
 
-def _names_in_file(schema: pa.Schema) -> dict[str, str]:
-    # of two spellings in one foreign file the first wins, as in Spark
-    return {name.lower(): name for name in reversed(schema.names)}
+def _names_in_file(wanted: Sequence[str], stored: Sequence[str]) -> dict[str, str]:
+    """For each column the file has, its name there: the same, or else the same but for case."""
+    exact = set(stored)
+    similar = {name.lower(): name for name in reversed(stored)}
+    names = {name: name if name in exact else similar.get(name.lower()) for name in wanted}
+    return {name: found for name, found in names.items() if found is not None}
 
 
 def _bytes_of(metadata: Any, groups: Sequence[int], columns: set[str]) -> int:
