@@ -1,0 +1,144 @@
+"""Tables with long texts: the log stays small, skipping works where it can, every row is found."""
+
+import logging
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import indextables as it
+
+PREFIX = "spark.indextables.stats.truncation."
+FAST = {"spark.indextables.indexing.fastfields": "score"}
+
+
+def documents(*letters):
+    return pa.table(
+        {
+            "id": [f"doc{i + 1}" for i in range(len(letters))],
+            "long_text": [letter * 2000 for letter in letters],
+            "score": pa.array([(i + 1) * 100 for i in range(len(letters))], pa.int32()),
+        }
+    )
+
+
+def log_size(table):
+    return sum(p.stat().st_size for p in (Path(table.uri) / "_transaction_log").glob("*.json"))
+
+
+def test_write_and_read_a_table_with_truncated_statistics(tmp_path):
+    """The log is small, the data is whole."""
+    data = documents("x", "y")
+    table = it.Table.create(tmp_path / "t", data.schema)
+    table.append(data, options=FAST)
+    assert log_size(table) < 100_000
+    found = table.scan().to_arrow()
+    assert found.column("id").to_pylist() == ["doc1", "doc2"]
+    assert [len(text) for text in found.column("long_text").to_pylist()] == [2000, 2000]
+
+
+def test_skipping_works_for_columns_with_statistics_and_falls_back_for_truncated_ones(tmp_path):
+    """score skips files, long_text does not, and both find their row."""
+    data = documents("x", "y", "z")
+    table = it.Table.create(tmp_path / "t", data.schema)
+    for i in range(3):
+        table.append(data.slice(i, 1), options=FAST)
+    with it.query_stats() as by_score:
+        assert table.scan("score = 100").to_arrow().column("id").to_pylist() == ["doc1"]
+    with it.query_stats() as by_text:
+        assert table.scan("long_text LIKE 'x%'").to_arrow().column("id").to_pylist() == ["doc1"]
+    assert (by_score.data_files_opened, by_text.data_files_opened) == (1, 3)
+
+
+# strategy, maxLength, files opened for a prefix search, files opened for the whole text of one row
+STRATEGIES = [
+    ("drop", 1024, 3, 3),
+    ("truncate", 100, 1, 1),
+    ("bound", 100, 1, 1),
+    ("bound", 1, 2, 1),  # "y" is the bound above every x…, and it starts with y
+    ("truncate", 13, 2, 1),
+]
+
+
+@pytest.mark.parametrize(("strategy", "length", "by_prefix", "by_value"), STRATEGIES)
+def test_each_strategy_finds_every_row(tmp_path, strategy, length, by_prefix, by_value):
+    """Equality on the longest row is where a truncated maximum would lose it."""
+    data = documents("x", "y", "z")
+    properties = {f"{PREFIX}strategy": strategy, f"{PREFIX}maxLength": length}
+    table = it.Table.create(tmp_path / "t", data.schema, properties=properties)
+    for i in range(3):
+        table.append(data.slice(i, 1))
+    with it.query_stats() as stats:
+        assert table.scan("long_text LIKE 'y%'").to_arrow().num_rows == 1
+    assert stats.data_files_opened == by_prefix
+    with it.query_stats() as stats:
+        assert table.scan(it.col("long_text") == "y" * 2000).to_arrow().num_rows == 1
+    assert stats.data_files_opened == by_value
+    assert table.scan(it.col("long_text") >= "z" * 1999).to_arrow().num_rows == 1
+    assert table.scan(it.col("long_text") != "z" * 2000).to_arrow().num_rows == 2
+
+
+def test_history_and_messages_tell_what_was_truncated(tmp_path, caplog):
+    """The seed's words, once per commit."""
+    data = documents("x", "y")
+    table = it.Table.create(tmp_path / "t", data.schema)
+    with caplog.at_level(logging.INFO, "indextables"):
+        table.append(data)
+    assert (
+        "Truncating statistics for column 'long_text' (min length: 2000, max length: 2000, strategy: drop)"
+        in caplog.messages
+    )
+    metrics = table.history(1)[0].metrics
+    assert metrics["numTruncatedColumns"] == 1
+    assert metrics["truncationBytesSaved"] >= 4000
+    assert (
+        f"Statistics truncated: 1 columns, estimated size reduction: {metrics['truncationBytesSaved']} bytes"
+        in caplog.messages
+    )
+
+
+def test_an_unknown_strategy_warns_and_drops(tmp_path, caplog):
+    """A typo costs skipping, never a row or a large log."""
+    data = documents("x", "y")
+    table = it.Table.create(tmp_path / "t", data.schema)
+    table.append(data, options={f"{PREFIX}strategy": "invalid"})
+    assert "Unknown truncation strategy 'invalid', using 'drop'" in caplog.messages
+    assert ("long_text",) not in table.snapshot().splits()[0].stats.min_values
+
+
+def test_truncation_can_be_switched_off(tmp_path):
+    """Then the log has the whole texts, and they skip."""
+    data = documents("x", "y")
+    small = it.Table.create(tmp_path / "small", data.schema)
+    large = it.Table.create(tmp_path / "large", data.schema, properties={f"{PREFIX}enabled": False})
+    for table in (small, large):
+        table.append(data)
+    assert log_size(large) - log_size(small) > 3900
+    assert large.plan(it.col("long_text") == "z").files == []
+
+
+def test_one_column_can_have_its_own_rule(tmp_path):
+    """Stage 4 of the seed: a longer limit for one column."""
+    data = documents("x", "y")
+    table = it.Table.create(
+        tmp_path / "t", data.schema, properties={f"{PREFIX}column.long_text.maxLength": 5000}
+    )
+    table.append(data)
+    assert len(table.snapshot().splits()[0].stats.max_values["long_text",]) == 2000
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {f"{PREFIX}maxLength": "abc"},
+        {f"{PREFIX}maxLength": -1},
+        {f"{PREFIX}maxLength": 5, f"{PREFIX}strategy": "truncate"},
+    ],
+    ids=str,
+)
+def test_a_bad_option_is_an_error_before_any_data_is_written(tmp_path, options):
+    """Not a surprise after an hour of writing."""
+    table = it.Table.create(tmp_path / "t", documents("x").schema)
+    with pytest.raises(it.errors.ConfigError):
+        table.append(documents("x"), options=options)
+    assert not (tmp_path / "t" / "data").exists()
