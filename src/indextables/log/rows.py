@@ -30,7 +30,7 @@ def add_row(value: Any, shape: Shape, place: Place) -> tuple[dict[str, Any], str
     unread_stats = {
         name: unread
         for name, unread in _unread(stats or {}, shape.stats_type).items()
-        if is_clean(unread) and is_finite(unread)
+        if is_clean({name: unread}) and is_finite(unread)
     }
     left |= {"partitionValues": unread_values} if unread_values else {}
     left |= {"stats": unread_stats} if unread_stats else {}
@@ -156,7 +156,7 @@ def _unread(value: dict[str, Any], kind: Any) -> dict[str, Any]:
     """The members of an object, at any depth, that its Arrow type has no field for."""
     unread = {}
     for name, member in value.items():
-        index = kind.get_field_index(name)
+        index = kind.get_field_index(name) if is_clean(name) else -1
         if index < 0:
             unread[name] = member
         elif _is_object(member, kind.field(index)) and (
