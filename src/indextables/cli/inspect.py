@@ -29,7 +29,7 @@ version_option = click.option(
 )
 
 
-@click.command()
+@click.command(short_help="What the table is, and how far its statistics reach.")
 @click.argument("table")
 @version_option
 @format_option
@@ -77,7 +77,7 @@ def describe(table: str, version: int | None, output: OutputFormat) -> None:
         show_rows(columns, ("column", "type", "splits with statistics", "shortened", "without"), output)
 
 
-@click.command()
+@click.command(short_help="The commits that are kept, newest first.")
 @click.argument("table")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N commits.")
 @format_option
@@ -95,7 +95,7 @@ def history(table: str, limit: int | None, output: OutputFormat) -> None:
     show_rows(entries, columns, output)
 
 
-@click.command()
+@click.command(short_help="The files a condition needs, or all.")
 @click.argument("table")
 @where_option
 @version_option
@@ -113,7 +113,7 @@ def files(table: str, where: str | None, version: int | None, output: OutputForm
     advise(f"{len(rows)} of {found.report.total_files} files, {human_bytes(found.report.kept_bytes)}")
 
 
-@click.command()
+@click.command(short_help="What a condition would read and skip.")
 @click.argument("table")
 @click.argument("where")
 @version_option

@@ -18,7 +18,7 @@ from indextables.cli.output import (
 from indextables.table import Table, check_table
 
 
-@click.command()
+@click.command(short_help="Every problem, with file and line.")
 @click.argument("table")
 @click.option("--deep", is_flag=True, help="Also open every file and compare it with its statistics.")
 @format_option
@@ -44,7 +44,7 @@ def check(ctx: click.Context, table: str, deep: bool, output: OutputFormat) -> N
     ctx.exit(0 if report.ok else 1)
 
 
-@click.command()
+@click.command(short_help="Write a checkpoint of the newest version.")
 @click.argument("table")
 @format_option
 def checkpoint(table: str, output: OutputFormat) -> None:
@@ -58,7 +58,7 @@ def checkpoint(table: str, output: OutputFormat) -> None:
     show_facts({"table": table, "checkpoint": version}, output)
 
 
-@click.command()
+@click.command(short_help="List or delete files nobody needs.")
 @click.argument("table")
 @click.option("--apply", is_flag=True, help="Delete the files; without it they are only listed.")
 @click.option(
