@@ -67,6 +67,7 @@ def install() -> None:
     if getattr(convert, "is_indextables", False):
         return
 
+    @wraps(convert)
     def converted(error: Any) -> BaseException:
         cause = error
         while cause is not None:

@@ -26,7 +26,7 @@ class FileList:
     """All files of one snapshot on the JVM's side; masks are in the snapshot's order."""
 
     def __init__(self, snapshot: Snapshot, root: str, session: SparkSession) -> None:
-        self._snapshot = snapshot
+        self.snapshot = snapshot
         self._root = root
         self._session = session
         self._statuses: Any | None = None
@@ -36,7 +36,19 @@ class FileList:
     @cached_property
     def sizes(self) -> npt.NDArray[np.int64]:
         """Bytes per file."""
-        return np.asarray(self._snapshot.column("size"), np.int64)
+        known = self.snapshot.column("size")
+        if not known.null_count:
+            return np.asarray(known, np.int64)
+        return self._with_missing_sizes(np.array(known.fill_null(-1), np.int64))
+
+    def _with_missing_sizes(self, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Logs of other writers may lack a size, and Spark reads a file up to the length it is told."""
+        tools = jvm_tools()
+        conf = self._session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+        for place in np.flatnonzero(sizes < 0):
+            path = tools.path(self._uris(np.asarray([place]))[0])
+            sizes[place] = path.getFileSystem(conf).getFileStatus(path).getLen()
+        return sizes
 
     @cached_property
     def _rows(self) -> Any:
@@ -76,7 +88,7 @@ class FileList:
         places = np.flatnonzero(ordered)
         if self._groups.order is not None:
             places = self._groups.order[places]
-        times = self._snapshot.column("modification_time").take(places).to_pylist()
+        times = self.snapshot.column("modification_time").take(places).to_pylist()
         rows = zip(self._uris(places), self.sizes[places].tolist(), times, strict=True)
         text = orjson.dumps(
             [{"path": uri, "length": size, "modification_time": time or 0} for uri, size, time in rows]
@@ -86,6 +98,6 @@ class FileList:
 
     def _uris(self, places: npt.NDArray[Any]) -> list[str]:
         # Real names, not percent-encoded: Hadoop's Path(String) encodes them itself.
-        keys = self._snapshot.column("key")
+        keys = self.snapshot.column("key")
         chosen = keys.filter(places) if places.dtype == np.bool_ else keys.take(places)
         return list(pc.binary_join_element_wise(self._root, chosen, "/").to_pylist())

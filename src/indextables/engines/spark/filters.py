@@ -96,6 +96,15 @@ def to_predicate(expression: Any) -> Predicate:
     return _condition(_read(nodes, expression))
 
 
+def has_subquery(nodes: Sequence[Node]) -> bool:
+    """True if a node holds a whole plan: a subquery, or a filter that waits for one."""
+    kinds = (str(node["class"]).rpartition(".")[2] for node in nodes)
+    return any(
+        "Subquery" in kind or kind in {"ListQuery", "Exists", "DynamicPruningExpression"}
+        for kind in kinds
+    )
+
+
 def to_conjunction(expressions: Any) -> Predicate:
     """The AND of a Scala sequence of expressions."""
     return And(tuple(to_predicate(expressions.apply(i)) for i in range(expressions.length())))
@@ -103,6 +112,9 @@ def to_conjunction(expressions: Any) -> Predicate:
 
 def _read(nodes: Sequence[Node], expression: Any) -> _Part:
     """One pass over the pre-order list with a stack of open nodes: no tree is too deep."""
+    if has_subquery(nodes):
+        # Catalyst counts the nodes of a subquery's plan too; the JSON does not.
+        expression = None
     stack: list[_Frame] = []
     for index, node in enumerate(nodes):
         kind = str(node["class"]).removeprefix(_PREFIX)
@@ -221,6 +233,8 @@ def _literal(frame: _Frame, expression: Any) -> _Part | None:
 
 def _jvm_node(frame: _Frame, expression: Any) -> Any:
     """The object behind a node: Catalyst numbers its nodes in the order of the JSON."""
+    if expression is None:
+        raise LookupError(frame.kind)
     found = expression.apply(frame.index)
     if found.getClass().getName() != frame.node["class"]:
         raise LookupError(frame.kind)

@@ -1,0 +1,178 @@
+"""INSERT, DELETE, UPDATE, MERGE and CREATE TABLE on tables of ours: from Catalyst's plan to a statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import orjson
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.classic.column import Column as ClassicColumn
+from pyspark.sql.types import StructType
+
+from indextables.engines.spark.gateway import jvm_tools
+from indextables.engines.spark.plan_rewrite import Rewriter, frame_of, name_path, relation_path
+from indextables.engines.spark.statements import (
+    Create,
+    Delete,
+    Insert,
+    Merge,
+    Statement,
+    Update,
+    carry_out,
+)
+
+_LOGICAL: Final = "org.apache.spark.sql.catalyst.plans.logical"
+
+
+def run(session: SparkSession, plan: Any) -> DataFrame | None:
+    """Carries out a statement that changes a table of ours; None for every other plan."""
+    name = plan.nodeName()
+    if name == "UnresolvedWith" and plan.child().nodeName() == "InsertIntoStatement":
+        return run(session, _with_inside(plan))
+    reader = _READERS.get(name)
+    statement = reader(session, plan) if reader else None
+    return None if statement is None else carry_out(session, statement)
+
+
+def _with_inside(plan: Any) -> Any:
+    """WITH … INSERT as INSERT … WITH: the rows are then a query of their own."""
+    insert = plan.child()
+    query = plan.copy(insert.query(), plan.cteRelations(), plan.allowRecursion())
+    values = [insert.productElement(i) for i in range(insert.productArity())]
+    values[3] = query
+    return insert.copy(*values)
+
+
+def _insert(session: SparkSession, plan: Any) -> Statement | None:
+    path = relation_path(session, plan.table())
+    if path is None:
+        return None
+    criteria = plan.replaceCriteriaOpt()
+    return Insert(
+        path=path,
+        rows=frame_of(session, Rewriter(session).rewrite(plan.query())),
+        overwrite=plan.overwrite(),
+        partition=_partition_spec(plan.partitionSpec()),
+        columns=tuple(_each(plan.userSpecifiedCols())),
+        by_name=plan.byName(),
+        replace_where=criteria.get().cond().sql() if criteria.isDefined() else None,
+    )
+
+
+def _delete(session: SparkSession, plan: Any) -> Statement | None:
+    path = relation_path(session, plan.table())
+    if path is None:
+        return None
+    return Delete(path, _alias(plan.table()), _condition(session, plan.condition()))
+
+
+def _update(session: SparkSession, plan: Any) -> Statement | None:
+    path = relation_path(session, plan.table())
+    if path is None:
+        return None
+    assignments = tuple(
+        (".".join(_each(one.key().nameParts())), _condition(session, one.value()))
+        for one in _each(plan.assignments())
+    )
+    where = plan.condition()
+    condition = _condition(session, where.get()) if where.isDefined() else None
+    return Update(path, _alias(plan.table()), assignments, condition)
+
+
+def _merge(session: SparkSession, plan: Any) -> Statement | None:
+    path = relation_path(session, plan.targetTable())
+    if path is None:
+        return None
+    return Merge(
+        path=path,
+        alias=_alias(plan.targetTable()),
+        source=frame_of(session, Rewriter(session).rewrite(plan.sourceTable())),
+        condition=_condition(session, plan.mergeCondition()),
+        plan=plan,
+    )
+
+
+def _create(session: SparkSession, plan: Any) -> Statement | None:
+    name = plan.name()
+    path = name_path(session, name.nameParts()) if name.nodeName() == "UnresolvedIdentifier" else None
+    if path is None:
+        return None
+    is_filled = plan.nodeName().endswith("AsSelect")
+    replaces = plan.nodeName().startswith("Replace")
+    if is_filled:
+        rows = frame_of(session, Rewriter(session).rewrite(plan.query()))
+    else:
+        rows = session.createDataFrame([], _schema(plan))
+    return Create(
+        path=path,
+        rows=rows,
+        is_filled=is_filled,
+        partition_by=tuple(_partition_columns(plan)),
+        properties=_strings(plan.tableSpec().properties()),
+        if_not_exists=False if replaces else plan.ignoreIfExists(),
+        replace=replaces,
+    )
+
+
+def _schema(plan: Any) -> StructType:
+    """The columns of CREATE TABLE as PySpark's type."""
+    tools = jvm_tools()
+    fields = tools.seq(column.toV1Column() for column in _each(plan.columns()))
+    kind = tools.lookup("org.apache.spark.sql.types.StructType").apply(fields)
+    return StructType.fromJson(orjson.loads(kind.json()))
+
+
+def _partition_columns(plan: Any) -> Iterator[str]:
+    for transform in _each(plan.partitioning()):
+        yield ".".join(transform.references()[0].fieldNames())
+
+
+def _condition(session: SparkSession, expression: Any) -> Column:
+    """A Catalyst expression as a Column, with the tables in its subqueries replaced."""
+    tools = jvm_tools()
+    nothing = tools.lookup(f"{_LOGICAL}.OneRowRelation")()
+    holder = tools.lookup(f"{_LOGICAL}.Project")(
+        tools.seq(
+            [
+                tools.lookup("org.apache.spark.sql.catalyst.analysis.UnresolvedAlias")(
+                    expression, tools.none
+                )
+            ]
+        ),
+        nothing,
+    )
+    rewritten = Rewriter(session).rewrite(holder).projectList().apply(0).child()
+    utils = tools.lookup("org.apache.spark.sql.classic.ExpressionUtils")
+    return ClassicColumn(utils.column(rewritten))
+
+
+def _alias(plan: Any) -> str | None:
+    return str(plan.alias()) if plan.nodeName() == "SubqueryAlias" else None
+
+
+def _partition_spec(spec: Any) -> Mapping[str, str | None]:
+    found = jvm_tools().as_java(spec)
+    values = {str(key): found.get(key) for key in found.keySet().toArray()}
+    return {key: value.get() if value.isDefined() else None for key, value in values.items()}
+
+
+def _strings(values: Any) -> dict[str, str]:
+    found = jvm_tools().as_java(values)
+    return {str(key): str(found.get(key)) for key in found.keySet().toArray()}
+
+
+def _each(items: Any) -> Iterator[Any]:
+    return (items.apply(i) for i in range(items.length()))
+
+
+_READERS: Final[Mapping[str, Callable[[SparkSession, Any], Statement | None]]] = {
+    "InsertIntoStatement": _insert,
+    "DeleteFromTable": _delete,
+    "UpdateTable": _update,
+    "MergeIntoTable": _merge,
+    "CreateTable": _create,
+    "CreateTableAsSelect": _create,
+    "ReplaceTable": _create,
+    "ReplaceTableAsSelect": _create,
+}

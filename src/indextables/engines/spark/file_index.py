@@ -1,0 +1,85 @@
+"""Spark's FileIndex, implemented in Python: Spark asks which files to read, we answer with few.
+
+Spark calls `listFiles` while it plans a query, with the filters as Catalyst expressions. Everything
+after that (vectorised reading, column pruning, row groups, AQE) is Spark's own Parquet scan.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from indextables.engines.spark.errors import carries_errors
+from indextables.engines.spark.gateway import jvm_tools
+from indextables.engines.spark.scan import NativeScan
+
+
+class TableFileIndex:
+    """The methods have the JVM's names: py4j calls them through a proxy of the Scala trait."""
+
+    def __init__(self, scan: NativeScan, partition_schema: Any) -> None:
+        self.scan = scan
+        self._partition_schema = partition_schema
+
+    @carries_errors
+    def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:  # noqa: N802
+        """The files that may hold rows, by partition."""
+        plan = self.scan.plan(partition_filters, data_filters)
+        return self.scan.files.directories(plan.mask)
+
+    @carries_errors
+    def rootPaths(self) -> Any:  # noqa: N802
+        """What a plan shows as the location: the table in words, then its directory.
+
+        The words are a path for display only. The directory keeps Spark from overwriting, as plain
+        Parquet, what the same query reads.
+        """
+        tools = jvm_tools()
+        words = f"{self.scan.label}, {self.scan.snapshot.num_files} splits"
+        return tools.seq([tools.path(None, None, words), tools.path(self.scan.root)])
+
+    @carries_errors
+    def inputFiles(self) -> Any:  # noqa: N802
+        """Every file of the snapshot."""
+        return self.scan.files.paths()
+
+    def refresh(self) -> None:
+        """Nothing: a DataFrame is pinned to its snapshot."""
+
+    @carries_errors
+    def sizeInBytes(self) -> int:  # noqa: N802
+        """The size of all files; Spark decides by it whether to broadcast the table."""
+        return int(np.sum(self.scan.files.sizes))
+
+    def partitionSchema(self) -> Any:  # noqa: N802
+        """The partition columns."""
+        return self._partition_schema
+
+    def isTimeTravel(self) -> bool:  # noqa: N802
+        """False: this asks about a feature of other formats."""
+        return False
+
+    @carries_errors
+    def metadataOpsTimeNs(self) -> Any:  # noqa: N802
+        """Unknown to Spark's metrics; the log line has it."""
+        return jvm_tools().none
+
+    def toString(self) -> str:  # noqa: N802
+        """Names the table and version, so that equal text means equal rows."""
+        return self.scan.identity
+
+    def hashCode(self) -> int:  # noqa: N802
+        """Equal scans have equal codes, so that Spark reuses exchanges and cached data."""
+        return zlib.crc32(self.scan.identity.encode()) - 2**31
+
+    @carries_errors
+    def equals(self, other: Any) -> bool:
+        """Same table, same version. Another index arrives as itself or as a JVM object."""
+        return other is not None and bool(other.toString() == self.toString())
+
+    class Java:
+        """What py4j reads."""
+
+        implements = ("org.apache.spark.sql.execution.datasources.FileIndex",)

@@ -1,0 +1,100 @@
+"""`indextables.enable(spark)`: tables work in a session as Spark's own sources do.
+
+Only the last step of each call chain is replaced (`load`, `table`, `sql`), once per class, and each
+replacement acts on tables of ours only: everything else goes to Spark as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+
+import orjson
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.readwriter import DataFrameReader
+
+from indextables.engines.spark import errors
+from indextables.engines.spark.formats import is_ours
+from indextables.engines.spark.gateway import jvm_tools
+from indextables.engines.spark.reader import one_path, read_table, refuse_schema
+from indextables.engines.spark.sql import path_of_name, run_sql
+from indextables.errors import IndexTablesError
+
+
+def enable(spark: Any) -> Any:
+    """The same session, able to read, write and query tables; calling it again changes nothing."""
+    if not isinstance(spark, SparkSession):
+        raise IndexTablesError(
+            f"enable() takes a SparkSession, not {type(spark).__name__}",
+            hint="spark = indextables.enable(SparkSession.builder.getOrCreate())",
+        )
+    errors.install()
+    _replace(DataFrameReader, "load", _load)
+    _replace(DataFrameReader, "table", _reader_table)
+    _replace(SparkSession, "table", _session_table)
+    _replace(SparkSession, "sql", _sql)
+    return spark
+
+
+def _replace(owner: type, name: str, make: Callable[[Any], Any]) -> None:
+    original = getattr(owner, name)
+    if not getattr(original, "is_indextables", False):
+        replacement = wraps(original)(make(original))
+        replacement.is_indextables = True  # type: ignore[attr-defined]
+        setattr(owner, name, replacement)
+
+
+def _load(original: Any) -> Any:
+    def load(
+        self: Any,
+        path: Any = None,
+        format: Any = None,  # noqa: A002
+        schema: Any = None,
+        **options: Any,
+    ) -> DataFrame:
+        # As PySpark does it, so that every order of calls and every form of argument works.
+        if format is not None:
+            self.format(format)
+        if schema is not None:
+            self.schema(schema)
+        self.options(**options)
+        if not is_ours(self._jreader.source()):
+            return original(self, path)  # type: ignore[no-any-return]
+        refuse_schema(is_given=self._jreader.userSpecifiedSchema().isDefined())
+        given = _options(self._jreader)
+        return read_table(self._spark, one_path(path, given), given)
+
+    return load
+
+
+def _options(reader: Any) -> Mapping[str, str]:
+    """The options in the spelling they were given in; one call for all of them."""
+    tools = jvm_tools()
+    given = tools.json.writeValueAsString(tools.as_java(reader.extraOptions().originalMap()))
+    return dict(orjson.loads(given))
+
+
+def _reader_table(original: Any) -> Any:
+    def table(self: Any, tableName: str) -> DataFrame:  # noqa: N803
+        path = path_of_name(self._spark, tableName)
+        if path is None:
+            return original(self, tableName)  # type: ignore[no-any-return]
+        return read_table(self._spark, path, _options(self._jreader))
+
+    return table
+
+
+def _session_table(original: Any) -> Any:
+    def table(self: Any, tableName: str) -> DataFrame:  # noqa: N803
+        path = path_of_name(self, tableName)
+        return original(self, tableName) if path is None else read_table(self, path)
+
+    return table
+
+
+def _sql(original: Any) -> Any:
+    def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:  # noqa: N803
+        return run_sql(self, lambda: original(self, sqlQuery, args, **kwargs), sqlQuery, args, kwargs)
+
+    return sql

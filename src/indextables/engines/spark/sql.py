@@ -1,0 +1,187 @@
+"""`spark.sql`: statements that touch a table of ours; every other one reaches Spark untouched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.errors import ParseException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.classic.column import _to_java_column
+from pyspark.sql.sql_formatter import SQLStringFormatter
+
+from indextables.config import Config
+from indextables.engines.spark import dml
+from indextables.engines.spark.formats import is_ours
+from indextables.engines.spark.gateway import jvm_tools
+from indextables.engines.spark.plan_rewrite import Rewriter, frame_of, name_path
+from indextables.engines.spark.reader import read_table
+from indextables.engines.spark.statements import nothing
+from indextables.engines.spark.tables import open_table
+from indextables.errors import IndexTablesError
+from indextables.log.transaction_log import TransactionLog
+from indextables.sql import commands
+
+
+@dataclass(frozen=True)
+class SparkContextOfCommands:
+    """What our own commands need, from a Spark session."""
+
+    session: SparkSession
+
+    @property
+    def config(self) -> Config:
+        """The session's settings."""
+        return Config.of(session=dict(self.session.conf.getAll))
+
+    def open_log(self, location: str) -> TransactionLog:
+        """The log of a table as this session reaches it."""
+        return open_table(self.session, location).log
+
+
+def run_sql(
+    session: SparkSession,
+    to_spark: Callable[[], DataFrame],
+    text: str,
+    args: Any,
+    frames: Mapping[str, Any],
+) -> DataFrame:
+    """The result of a statement; `to_spark` hands it over as it came."""
+    if not commands.may_be_ours(text):
+        return to_spark()
+    found = commands.find(text)
+    if found is not None:
+        command, arguments = found
+        return session.createDataFrame(command.run(SparkContextOfCommands(session), arguments))
+    formatter = SQLStringFormatter(session)
+    try:
+        plan = _parse(session, formatter.format(text, **frames) if frames else text, args)
+        result = None if plan is None else _run(session, plan)
+        return to_spark() if result is None else result
+    finally:
+        if frames:
+            formatter.clear()
+
+
+def path_of_name(session: SparkSession, name: Any) -> str | None:
+    """The path in ``indextables.`path` ``, as `spark.table` and the like take it; None if it is not ours."""
+    if not isinstance(name, str) or not commands.may_be_ours(name):
+        return None
+    try:
+        return name_path(session, _parser(session).parseMultipartIdentifier(name))
+    except ParseException:
+        return None
+
+
+def _parser(session: SparkSession) -> Any:
+    return session._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
+
+
+def _parse(session: SparkSession, text: str, args: Any) -> Any | None:
+    """The parsed statement; None if it does not parse, so that Spark says why in its own words."""
+    try:
+        if not args:
+            return _parser(session).parsePlan(text)
+        return _parser(session).parsePlanWithParameters(text, _parameters(session, args))
+    except ParseException:
+        return None
+
+
+def _parameters(session: SparkSession, args: Any) -> Any:
+    tools = jvm_tools()
+
+    def expression(value: Any) -> Any:
+        return session._jsparkSession.expression(_to_java_column(sf.lit(value)))  # noqa: SLF001
+
+    package = "org.apache.spark.sql.catalyst.parser"
+    if isinstance(args, Mapping):
+        values = tools.lookup("java.util.HashMap")()
+        for name, value in args.items():
+            values.put(name, expression(value))
+        scala = tools.lookup("org.apache.spark.api.python.PythonUtils").toScalaMap(values)
+        return tools.lookup(f"{package}.NamedParameterContext")(scala)
+    return tools.lookup(f"{package}.PositionalParameterContext")(tools.seq(map(expression, args)))
+
+
+def _run(session: SparkSession, plan: Any) -> DataFrame | None:
+    """The result of a statement that touches a table of ours; None if it does not."""
+    name = plan.nodeName()
+    if name == "CreateTempViewUsing":
+        return _view_using(session, plan) if is_ours(plan.provider()) else None
+    changed = dml.run(session, plan)
+    if changed is not None:
+        return changed
+    rewriter = Rewriter(session)
+    rewrite = _REWRITES.get(name, _query)
+    return rewrite(session, plan, rewriter)
+
+
+def _query(session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame | None:
+    rewritten = rewriter.rewrite(plan)
+    return frame_of(session, rewritten) if rewriter.replaced else None
+
+
+def _explain(session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame | None:
+    inner = rewriter.rewrite(plan.logicalPlan())
+    return frame_of(session, plan.copy(inner, plan.mode())) if rewriter.replaced else None
+
+
+def _view(session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame | None:
+    """Spark keeps the text of a view, which would not resolve later: keep the plan instead."""
+    rewritten = rewriter.rewrite(plan.plan())
+    if not rewriter.replaced:
+        return None
+    frame = frame_of(session, rewritten)
+    columns = plan.userSpecifiedColumns()
+    if columns.length():
+        frame = frame.toDF(*(columns.apply(i).productElement(0) for i in range(columns.length())))
+    is_global = plan.viewType().toString() == "GlobalTempView"
+    _register(frame, plan.name().table(), replace=plan.replace(), is_global=is_global)
+    return nothing(session)
+
+
+def _permanent_view(_session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame | None:
+    rewriter.rewrite(plan.query())
+    if not rewriter.replaced:
+        return None
+    raise IndexTablesError(
+        "a permanent view cannot read a table by its path: the catalog keeps its text only",
+        hint="CREATE TEMPORARY VIEW, in each session that needs it",
+    )
+
+
+def _view_using(session: SparkSession, plan: Any) -> DataFrame:
+    given = jvm_tools().as_java(plan.options())
+    options = {str(key): str(given.get(key)) for key in given.keySet().toArray()}
+    if plan.userSpecifiedSchema().isDefined():
+        raise IndexTablesError("a view over a table takes the table's columns", hint="leave them out")
+    path = next((value for key, value in options.items() if key.lower() == "path"), "")
+    frame = read_table(session, path, options)
+    _register(
+        frame,
+        plan.tableIdent().table(),
+        replace=plan.replace(),
+        is_global=getattr(plan, "global")(),
+    )
+    return nothing(session)
+
+
+def _register(frame: DataFrame, name: str, *, replace: bool, is_global: bool) -> None:
+    match replace, is_global:
+        case True, True:
+            frame.createOrReplaceGlobalTempView(name)
+        case True, False:
+            frame.createOrReplaceTempView(name)
+        case False, True:
+            frame.createGlobalTempView(name)
+        case _:
+            frame.createTempView(name)
+
+
+_REWRITES: Final[Mapping[str, Callable[[SparkSession, Any, Rewriter], DataFrame | None]]] = {
+    "ExplainCommand": _explain,
+    "CreateViewCommand": _view,
+    "CreateView": _permanent_view,
+}

@@ -1,0 +1,92 @@
+"""Statements that change a table, taken apart; who can carry them out registers here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from indextables.errors import IndexTablesError
+
+
+@dataclass(frozen=True)
+class Insert:
+    """INSERT INTO or OVERWRITE."""
+
+    path: str
+    rows: DataFrame
+    overwrite: bool
+    partition: Mapping[str, str | None]
+    """PARTITION (day = '…', hour): the text of a fixed value, None for one that the rows bring."""
+    columns: tuple[str, ...]
+    by_name: bool
+    replace_where: str | None
+
+
+@dataclass(frozen=True)
+class Delete:
+    """DELETE FROM; `condition` may name the target by its alias and hold subqueries."""
+
+    path: str
+    alias: str | None
+    condition: Column
+
+
+@dataclass(frozen=True)
+class Update:
+    """UPDATE: new values by the column they are for; without a condition for every row."""
+
+    path: str
+    alias: str | None
+    assignments: tuple[tuple[str, Column], ...]
+    condition: Column | None
+
+
+@dataclass(frozen=True)
+class Merge:
+    """MERGE INTO; the actions are Catalyst's own, in the order they were written."""
+
+    path: str
+    alias: str | None
+    source: DataFrame
+    condition: Column
+    plan: Any
+
+
+@dataclass(frozen=True)
+class Create:
+    """CREATE [OR REPLACE] TABLE; with `rows` it is CREATE TABLE … AS SELECT."""
+
+    path: str
+    rows: DataFrame
+    is_filled: bool
+    partition_by: tuple[str, ...]
+    properties: Mapping[str, str]
+    if_not_exists: bool
+    replace: bool
+
+
+Statement: TypeAlias = Insert | Delete | Update | Merge | Create
+Handler: TypeAlias = Callable[[SparkSession, Any], DataFrame | None]
+
+HANDLERS: dict[type[Any], Handler] = {}
+"""What carries out each kind of statement."""
+
+
+def carry_out(session: SparkSession, statement: Statement) -> DataFrame:
+    """The result of the statement; an empty DataFrame where there is nothing to show."""
+    handler = HANDLERS.get(type(statement))
+    if handler is None:
+        raise IndexTablesError(
+            f"{type(statement).__name__.upper()} is not possible on a table in this session",
+            hint="use the methods of indextables.Table",
+        )
+    result = handler(session, statement)
+    return nothing(session) if result is None else result
+
+
+def nothing(session: SparkSession) -> DataFrame:
+    """What Spark answers to a command that has nothing to show."""
+    return session.createDataFrame([], "nothing INT").select()
