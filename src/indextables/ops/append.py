@@ -31,7 +31,7 @@ def append(
     """
     snapshot = log.snapshot()
     config = config_for(snapshot.properties, options)
-    if txn is not None and _is_done(snapshot, txn):
+    if is_done(snapshot, txn):
         return CommitResult(snapshot.version, "APPEND", committed=False)
     prepared = executor.prepare(data)
     metadata = snapshot.metadata
@@ -52,6 +52,7 @@ def plan_append(
     return CommitPlan(Append(), "APPEND", actions, metrics=written.metrics)
 
 
-def _is_done(snapshot: Snapshot, txn: Txn) -> bool:
-    done = snapshot.txns.get(txn.app_id)
-    return done is not None and done.version >= txn.version
+def is_done(snapshot: Snapshot, txn: Txn | None) -> bool:
+    """Whether the application has committed this batch, or a later one, before."""
+    done = snapshot.txns.get(txn.app_id) if txn else None
+    return txn is not None and done is not None and done.version >= txn.version

@@ -23,7 +23,7 @@ from indextables.core.types import (
     schema_from_json,
     type_name,
 )
-from indextables.errors import NotATableError, SchemaError
+from indextables.errors import NotATableError, SchemaError, TableExistsError
 from indextables.log.actions import Metadata, Protocol
 from indextables.log.plan import ChangeSchema, CommitPlan
 from indextables.log.transaction_log import TransactionLog
@@ -64,13 +64,24 @@ def new_metadata(
 
 def create(log: TransactionLog, metadata: Metadata) -> CommitResult:
     """Version 0 of a table without rows; TableExistsError if there is one, NotATableError if there is data."""
-    found = foreign_format(log.store) if not log.exists() else None
+    check_vacant(log)
+    plan = CommitPlan(ChangeSchema(), "CREATE TABLE", (Protocol(), metadata))
+    return CommitResult(log.create(plan).version, plan.operation)
+
+
+def check_vacant(log: TransactionLog) -> None:
+    """TableExistsError if there is a table, NotATableError if there is anything else."""
+    if log.exists():
+        raise TableExistsError(
+            f"there is a table at {log.store.uri} already",
+            hint="open it with Table(path), or choose another path",
+            uri=log.store.uri,
+        )
+    found = foreign_format(log.store)
     if found is not None:
         raise NotATableError(
             f"{log.store.uri} is {found.what}: a table cannot be created there", hint=found.hint
         )
-    plan = CommitPlan(ChangeSchema(), "CREATE TABLE", (Protocol(), metadata))
-    return CommitResult(log.create(plan).version, plan.operation)
 
 
 def as_schema(schema: Any) -> StructType:

@@ -18,12 +18,14 @@ from indextables.core.bind import bind
 from indextables.core.predicate import Predicate
 from indextables.core.prune import may_match, must_match
 from indextables.core.render import to_sql
-from indextables.log.actions import Add, Metadata, Remove
+from indextables.log.actions import Add, Metadata, Remove, Txn
 from indextables.log.plan import CommitPlan, Rewrite
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
+from indextables.ops.append import is_done
 from indextables.ops.evolve import evolved, merged_schema, settle
 from indextables.ops.executor import Executor
+from indextables.ops.partitions import partition_condition
 from indextables.ops.result import CommitResult, commit
 from indextables.ops.target import config_for, write_target
 
@@ -34,6 +36,8 @@ class Condition:
 
     where: Predicate | None = None
     timezone: str = "UTC"
+    shown: Mapping[str, str] | None = None
+    """What history shows instead of the condition itself."""
 
     def bound(self, snapshot: Snapshot) -> Predicate | None:
         """In terms of this snapshot's columns; PredicateError if rows cannot be told apart by it."""
@@ -46,7 +50,23 @@ class Condition:
     @property
     def parameters(self) -> dict[str, str]:
         """What history shows."""
+        if self.shown is not None:
+            return dict(self.shown)
         return {} if self.where is None else {"predicate": to_sql(self.where)}
+
+
+@dataclass(frozen=True, slots=True)
+class SamePartitions:
+    """The rows of every partition that the new data has a row in; all rows if there are no partitions."""
+
+    def of(self, written: Written, metadata: Metadata) -> Condition:
+        """The condition, now that the new data is known."""
+        if not metadata.partition_columns:
+            return Condition()
+        return Condition(
+            partition_condition([add.partition_values for add in written.adds], metadata),
+            shown={"mode": "dynamic"},
+        )
 
 
 def delete(
@@ -65,26 +85,32 @@ def overwrite(
     log: TransactionLog,
     executor: Executor,
     data: Any,
-    condition: Condition,
+    condition: Condition | SamePartitions,
     *,
     merge_schema: bool = False,
     options: Mapping[str, Any] | None = None,
+    txn: Txn | None = None,
 ) -> CommitResult:
     """Commits `data` in place of the rows the condition is TRUE for.
 
     PredicateError before anything is committed if a row of `data` lies outside the condition.
+    With `txn`, a batch that this application has already committed is not committed again.
     """
     snapshot = log.snapshot()
     config = config_for(snapshot.properties, options)
+    if is_done(snapshot, txn):
+        return CommitResult(snapshot.version, "OVERWRITE", committed=False)
     prepared = executor.prepare(data)
     metadata = snapshot.metadata
     if merge_schema:
         incoming = executor.source_schema(prepared)
         metadata = evolved(metadata, merged_schema(metadata.schema, incoming))
     target = write_target(metadata, snapshot.version, config)
-    within = condition.bound(snapshot)
+    within = None if isinstance(condition, SamePartitions) else condition.bound(snapshot)
     written = executor.write(prepared, target, merge=merge_schema, within=within)
-    planner = RewritePlanner(executor, condition, "OVERWRITE", options, written, metadata)
+    if isinstance(condition, SamePartitions):
+        condition = condition.of(written, metadata)
+    planner = RewritePlanner(executor, condition, "OVERWRITE", options, written, metadata, txn)
     return _commit(log, planner, snapshot)
 
 
@@ -101,6 +127,7 @@ class RewritePlanner:
     options: Mapping[str, Any] | None = None
     written: Written = field(default_factory=Written)
     written_with: Metadata | None = None
+    txn: Txn | None = None
     rewritten: dict[str, Rewritten | None] = field(default_factory=dict)
 
     def __call__(self, snapshot: Snapshot) -> CommitPlan:
@@ -119,10 +146,11 @@ class RewritePlanner:
         keys = [*_where(snapshot, "key", dropped), *touched]
         kept = [add for rewritten in touched.values() for add in rewritten.written.adds]
         now = time.time_ns() // 1_000_000
+        txns = () if self.txn is None else (self.txn,)
         return CommitPlan(
             Rewrite(bound),
             self.operation,
-            (*metadata, *(Remove(key, now) for key in keys), *kept, *added),
+            (*metadata, *txns, *(Remove(key, now) for key in keys), *kept, *added),
             parameters=self.condition.parameters,
             metrics=_metrics(snapshot, dropped, touched, self.written),
         )

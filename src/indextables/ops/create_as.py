@@ -1,0 +1,47 @@
+"""Create a table together with its first rows, in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from indextables.errors import TableExistsError
+from indextables.log.actions import Metadata, Protocol, Txn
+from indextables.log.plan import Append, CommitPlan
+from indextables.log.transaction_log import TransactionLog
+from indextables.ops.create import check_vacant
+from indextables.ops.executor import Executor
+from indextables.ops.result import CommitResult
+from indextables.ops.target import config_for, write_target
+
+
+def create_as(
+    log: TransactionLog,
+    executor: Executor,
+    data: Any,
+    metadata: Metadata,
+    *,
+    options: Mapping[str, Any] | None = None,
+    txn: Txn | None = None,
+) -> CommitResult:
+    """Version 0 of a table with these rows.
+
+    TableExistsError if there is a table, also if it appears while the rows are written; nothing is
+    left behind then.
+    """
+    check_vacant(log)
+    config = config_for(metadata.properties, options)
+    target = write_target(metadata, 0, config)
+    written = executor.write(executor.prepare(data), target)
+    actions = (Protocol(), metadata, *((txn,) if txn else ()), *written.adds)
+    plan = CommitPlan(Append(), "CREATE TABLE AS SELECT", actions, metrics=written.metrics)
+    try:
+        done = log.create(plan)
+    except TableExistsError:
+        # Somebody else's table is there, so no commit can name these files.
+        for add in written.adds:
+            with suppress(Exception):
+                log.store.delete(add.path)
+        raise
+    return CommitResult(done.version, plan.operation, plan.metrics)
