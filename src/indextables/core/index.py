@@ -26,6 +26,7 @@ class ColumnStatsIndex:
         self._leaves: dict[FieldPath, Leaf] = {leaf.path: leaf for leaf in leaves(source.schema)}
         self._columns: dict[FieldPath, ColumnStats] = {}
         self._bounds: dict[FieldPath, Bounds] = {}
+        self._spaces: dict[FieldPath, Ordinals] = {}
         self._may_have_rows: FileMask | None = None
 
     @property
@@ -46,10 +47,14 @@ class ColumnStatsIndex:
 
     def space(self, path: FieldPath) -> Ordinals:
         """The space the column's values are compared in."""
-        leaf = self._leaves.get(path)
-        if leaf is not None:
-            return space_of(leaf.type, leaf.field.metadata)
-        return space_of(resolve(self.source.schema, path, case_sensitive=True)[1])
+        if path not in self._spaces:
+            leaf = self._leaves.get(path)
+            self._spaces[path] = (
+                space_of(resolve(self.source.schema, path, case_sensitive=True)[1])
+                if leaf is None
+                else space_of(leaf.type, leaf.field.metadata)
+            )
+        return self._spaces[path]
 
     def column(self, path: FieldPath) -> ColumnStats:
         """The column's statistics, decoded once."""

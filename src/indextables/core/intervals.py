@@ -53,7 +53,8 @@ def union(sets: Sequence[Cuts]) -> Cuts:
     >>> union([(1, 3), (3, 5), (9, 10)])
     (1, 5, 9, 10)
     """
-    return _covered(sets, 1)
+    filled = [cuts for cuts in sets if cuts]
+    return _covered(filled, 1) if filled else EMPTY
 
 
 def intersection(sets: Sequence[Cuts]) -> Cuts:
@@ -62,7 +63,7 @@ def intersection(sets: Sequence[Cuts]) -> Cuts:
     >>> intersection([(1, 6), (0, 2, 4, 9)])
     (1, 2, 4, 6)
     """
-    return _covered(sets, len(sets))
+    return _covered(sets, len(sets)) if all(sets) else EMPTY
 
 
 def complement(cuts: Cuts, universe: Cuts) -> Cuts:

@@ -172,5 +172,5 @@ def _reduce(tree: Tree, leaf: Callable[[_Leaf], _T], and_: _Combine[_T], or_: _C
             done.append((and_ if node.op == "and" else or_)(parts))
         else:
             stack.append((node, True))
-            stack.extend((part, False) for part in node.parts)
+            stack.extend((part, False) for part in reversed(node.parts))
     return done[0]

@@ -70,13 +70,14 @@ class Ordinals:
     """The space of one type: each value is an ordinal (int or bytes) that sorts as the value does."""
 
     kind: Kind
-    universe: Cuts
+    values: States
+    """V: every value that is not NULL, NaN among them for floats."""
     ordinal: Callable[[Any], Any]
 
     @property
-    def values(self) -> States:
-        """V: every value that is not NULL, NaN among them for floats."""
-        return States(self.universe, nan=self.kind in {"single", "double"})
+    def universe(self) -> Cuts:
+        """The first and the last cut of the type."""
+        return self.values.cuts
 
     def below(self, value: Any) -> Cut:
         """The cut right below a physical value."""
@@ -104,20 +105,20 @@ def space_of(dtype: DataType, metadata: Mapping[str, Any] | None = None) -> Ordi
     match dtype:
         case DecimalType(precision, scale):
             most = 10**precision
-            return Ordinals("decimal", (1 - most, most), lambda v: unscaled(v, scale))
+            return Ordinals("decimal", States((1 - most, most)), lambda v: unscaled(v, scale))
         case PrimitiveType("boolean"):
-            return Ordinals("integer", (0, 2), int)
+            return Ordinals("integer", States((0, 2)), int)
         case PrimitiveType("float"):
             return _floats("single", sortable_single)
         case PrimitiveType("double"):
             return _floats("double", sortable_double)
         case PrimitiveType("string"):
-            return Ordinals("bytes", (b"", TOP), lambda v: v.encode("utf-8", "surrogatepass"))
+            return Ordinals("bytes", States((b"", TOP)), lambda v: v.encode("utf-8", "surrogatepass"))
         case PrimitiveType("binary"):
-            return Ordinals("bytes", (b"", TOP), bytes)
+            return Ordinals("bytes", States((b"", TOP)), bytes)
         case PrimitiveType(name) if name in _BITS:
             half = 2 ** (_BITS[name] - 1)
-            return Ordinals("integer", (-half, half), int)
+            return Ordinals("integer", States((-half, half)), int)
         case PrimitiveType() | ListType() | MapType() | StructType():
             return _UNORDERED
         case _:
@@ -125,10 +126,11 @@ def space_of(dtype: DataType, metadata: Mapping[str, Any] | None = None) -> Ordi
 
 
 def _floats(kind: Kind, ordinal: Callable[[float], int]) -> Ordinals:
-    return Ordinals(kind, (ordinal(float("-inf")), ordinal(float("inf")) + 1), ordinal)
+    universe = (ordinal(float("-inf")), ordinal(float("inf")) + 1)
+    return Ordinals(kind, States(universe, nan=True), ordinal)
 
 
-_UNORDERED: Final = Ordinals("unordered", (0, 1), lambda _: 0)
+_UNORDERED: Final = Ordinals("unordered", States((0, 1)), lambda _: 0)
 
 
 def sortable_double(value: float) -> int:
