@@ -85,6 +85,18 @@ class TransactionLog:
         self._pause = pause
         self._seen: _Seen | None = None
 
+    def configured(self, config: Config) -> TransactionLog:
+        """The same log with other settings; what was read before is not read again."""
+        other = TransactionLog(
+            self.store,
+            config,
+            directory=self.names.directory,
+            now_ms=self._now_ms,
+            pause=self._pause,
+        )
+        other._seen = self._seen
+        return other
+
     def snapshot(
         self, version: int | None = None, timestamp: int | dt.datetime | None = None
     ) -> Snapshot:

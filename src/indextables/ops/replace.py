@@ -1,0 +1,64 @@
+"""Replace a table: other columns, other partitions, other rows, the same history."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from indextables.arrow.write import Written
+from indextables.log.actions import Metadata, Remove
+from indextables.log.plan import CommitPlan, Rewrite
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.ops.executor import Executor
+from indextables.ops.result import CommitResult, commit
+from indextables.ops.target import config_for, write_target
+
+
+def replace_table(
+    log: TransactionLog,
+    executor: Executor,
+    data: Any,
+    metadata: Metadata,
+    *,
+    options: Mapping[str, Any] | None = None,
+) -> CommitResult:
+    """Commits `data` as all there is in the table, with the schema of `metadata`.
+
+    Unlike an evolution this may drop and retype columns: no older file is part of the table any more.
+    Older versions stay readable with the schema they had.
+    """
+    snapshot = log.snapshot()
+    config = config_for(metadata.properties, options)
+    successor = _successor(snapshot.metadata, metadata)
+    target = write_target(successor, snapshot.version, config)
+    written = executor.write(executor.prepare(data), target)
+    return commit(log, lambda now: plan_replacement(now, metadata, written), snapshot)
+
+
+def plan_replacement(snapshot: Snapshot, metadata: Metadata, written: Written) -> CommitPlan:
+    """The commit that leaves nothing of this snapshot but its history."""
+    successor = _successor(snapshot.metadata, metadata)
+    now = time.time_ns() // 1_000_000
+    removes = tuple(Remove(key, now) for key in snapshot.column("key").to_pylist())
+    adds = tuple(replace(add, schema_id=successor.schema_id) for add in written.adds)
+    return CommitPlan(
+        Rewrite(None),
+        "REPLACE TABLE",
+        (successor, *removes, *adds),
+        metrics={**written.metrics, "numRemovedFiles": len(removes)},
+    )
+
+
+def _successor(current: Metadata, wanted: Metadata) -> Metadata:
+    """`wanted` as the next metadata of the same table; no split may be taken for one of an older schema."""
+    past = {**current.past_schemas, current.schema_id: current.schema}
+    return replace(
+        wanted,
+        id=current.id,
+        created_time=current.created_time,
+        schema_id=max(past) + 1,
+        past_schemas=past,
+    )
