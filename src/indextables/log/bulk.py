@@ -19,6 +19,8 @@ _FEW: Final = 64
 """Below this many lines, reading each with tolerance is cheaper than halving further."""
 _AT_ONCE: Final = 64 << 20
 """Bytes for one call of the parser, which counts with 32 bits."""
+_SMALL: Final = 1 << 20
+"""Bytes up to which one thread is faster than two."""
 
 Known: TypeAlias = tuple[dict[str, Any], str | None]
 """The fields of an action that are known, and the JSON of those that are not."""
@@ -137,7 +139,7 @@ def _arrow(text: Any, lines: int, reader: Reader, *, trusted: bool) -> Any | Non
     try:
         table = pj.read_json(
             pa.BufferReader(text),
-            read_options=pj.ReadOptions(block_size=text.size + 1),
+            read_options=pj.ReadOptions(block_size=text.size + 1, use_threads=text.size > _SMALL),
             parse_options=pj.ParseOptions(
                 explicit_schema=pa.schema([(reader.name, reader.wire)]),
                 unexpected_field_behavior="error",

@@ -6,6 +6,7 @@ import zlib
 from dataclasses import dataclass
 from typing import Final
 
+from indextables.errors import ObjectNotFoundError
 from indextables.log.actions import CommitInfo
 from indextables.log.lenient import Place
 from indextables.log.names import LogFile
@@ -29,8 +30,19 @@ class LogBody:
 
 
 def read_body(store: LogStore, file: LogFile) -> LogBody:
-    """The file's text; bytes that cannot be unpacked are a torn file, not an exception."""
-    return body_of(file, store.get(file.key))
+    """The file's text; bytes that cannot be unpacked are a torn file, not an exception.
+
+    ObjectNotFoundError if another file than the one that was listed is under its name by now.
+    """
+    raw = store.get(file.key)
+    if 0 <= file.size != len(raw):
+        # Between listing and reading the whole log was exchanged for another one: neither is to be mixed.
+        raise ObjectNotFoundError(
+            f"{file.name} had {file.size} bytes when it was listed and has {len(raw)} now",
+            hint="the log was replaced meanwhile; open the table again",
+            key=file.key,
+        )
+    return body_of(file, raw)
 
 
 def body_of(file: LogFile, raw: bytes) -> LogBody:

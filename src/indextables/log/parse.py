@@ -15,6 +15,7 @@ from indextables.errors import UnsafePathError
 from indextables.log.bulk import Body, Known, Piece, Reader, Run, gather, parse_run
 from indextables.log.lenient import Place
 from indextables.log.lines import ADD, REMOVE
+from indextables.log.retype import hollow_is_null
 from indextables.log.rows import add_row, remove_row, with_sound_stats
 from indextables.log.segments import TOMBSTONES, Shape
 from indextables.storage.paths import file_key, file_keys
@@ -61,7 +62,8 @@ def parse_removes(bodies: Sequence[Body], table_uri: str) -> Rows:
 def _table(piece: Piece, columns: Any) -> Any:
     array, extras = piece
     extra = pa.array(extras, pa.string()) if extras else pa.nulls(len(array), pa.string())
-    return pa.table([*array.flatten(), extra], schema=columns)
+    known = [hollow_is_null(column) for column in array.flatten()]
+    return pa.table([*known, extra], schema=columns)
 
 
 def _rows(run: Run, table: Any, table_uri: str) -> Rows:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from indextables.core.stats import stats_wire_type
 from indextables.core.types import StructType
 from indextables.log.actions import Metadata
+from indextables.log.part_table import PartTable
 
 FIELDS: Final = (
     ("key", "path", pa.string()),
@@ -81,7 +82,8 @@ class Shape:
 class Segment:
     """Rows that never change, typed by `shape`; `dead` marks those that are no longer in the table."""
 
-    table: pa.Table
+    table: Any
+    """An Arrow table, or a `PartTable` whose columns are in the store."""
     dead: npt.NDArray[np.bool_]
     shape: Shape
 
@@ -126,40 +128,13 @@ class Segment:
             if index < 0:
                 return None
             kind = kind.field(index).type
+        if isinstance(self.table, PartTable):
+            return self._live(self.table.leaf(path))
         return self._live(pc.struct_field(self.table.column("stats"), list(path)))
+
+    def take(self, live_rows: npt.NDArray[np.int64]) -> Any:
+        """These of the live rows (numbered from 0, ascending) with all columns."""
+        return self.table.take(np.flatnonzero(~self.dead)[live_rows])
 
     def _live(self, column: Any) -> Any:
         return column.filter(pa.array(~self.dead)) if self.dead.any() else column
-
-
-def conform(column: Any, kind: Any) -> Any:
-    """The same values under the type they have since the schema changed; what has none is null.
-
-    An integer's bound becomes text when its column became a decimal, and a double when it became one.
-    """
-    if column.type == kind:
-        return column
-    if isinstance(column, pa.ChunkedArray):
-        return pa.chunked_array([conform(chunk, kind) for chunk in column.chunks], kind)
-    if pa.types.is_struct(column.type) and pa.types.is_struct(kind):
-        return _conform_struct(column, kind)
-    try:
-        return column.cast(kind)
-    except pa.ArrowException:  # not one value of the narrow type: garbage that some writer left
-        return pa.nulls(len(column), kind)
-
-
-def _conform_struct(array: Any, kind: Any) -> Any:
-    names = [field.name for field in array.type]
-    children = dict(zip(names, array.flatten(), strict=True))
-    parts = [
-        conform(children[field.name], field.type)
-        if field.name in children
-        else pa.nulls(len(array), field.type)
-        for field in kind
-    ]
-    if not parts:
-        return (
-            pa.array([{}] * len(array), kind) if array.null_count == 0 else pa.nulls(len(array), kind)
-        )
-    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())

@@ -16,7 +16,8 @@ from indextables.core.index import ColumnStatsIndex
 from indextables.core.types import StructType
 from indextables.log.actions import Metadata, Protocol, Txn, Unknown
 from indextables.log.reconcile import Files
-from indextables.log.segments import Shape, conform
+from indextables.log.retype import conform
+from indextables.log.segments import Shape
 from indextables.log.split import Split
 from indextables.log.stats_source import SnapshotStats
 
@@ -98,8 +99,8 @@ class Snapshot:
 
     def splits(self, mask: npt.NDArray[np.bool_] | None = None) -> list[Split]:
         """The files where the mask is set (all without one) as objects, in the snapshot's order."""
-        files = self.files() if mask is None else self.files().filter(pa.array(mask))
-        return [Split.of(row, self.schema) for row in files.to_pylist()]
+        rows = self.files() if mask is None else self._rows(np.flatnonzero(mask))
+        return [Split.of(row, self.schema) for row in rows.to_pylist()]
 
     def split(self, key: str) -> Split | None:
         """The live file under this key."""
@@ -121,6 +122,21 @@ class Snapshot:
         chunks = [c for column in columns for c in getattr(column, "chunks", [column])]
         column = pa.chunked_array(chunks, kind)
         return column if self._order is None else column.take(self._order)
+
+    def _rows(self, positions: npt.NDArray[np.int64]) -> Any:
+        """These rows of `files()`, without building the others."""
+        at = positions if self._order is None else self._order.to_numpy()[positions]
+        ascending = np.sort(at)
+        columns, start, tables = self._shape.columns(), 0, [self._shape.columns().empty_table()]
+        for segment in self.state.segments:
+            end = start + segment.num_live
+            low, high = np.searchsorted(ascending, [start, end])
+            if low < high:
+                taken = segment.take(ascending[low:high] - start)
+                parts = [conform(_column(taken, field), field.type) for field in columns]
+                tables.append(pa.table(parts, schema=columns))
+            start = end
+        return pa.concat_tables(tables).take(np.searchsorted(ascending, at))
 
     @cached_property
     def _index(self) -> ColumnStatsIndex:
@@ -148,6 +164,11 @@ class Snapshot:
         if _is_sorted(rows):
             return None
         return pc.sort_indices(rows, [("seq", "ascending"), ("key", "ascending")])
+
+
+def _column(table: Any, field: Any) -> Any:
+    known = field.name in table.schema.names
+    return table.column(field.name) if known else pa.nulls(table.num_rows, field.type)
 
 
 def _is_sorted(rows: Any) -> bool:

@@ -21,6 +21,7 @@ from indextables.config import (
 from indextables.errors import (
     IndexTablesError,
     LogReplacedError,
+    ObjectNotFoundError,
     TableExistsError,
     VersionNotFoundError,
 )
@@ -209,7 +210,7 @@ class TransactionLog:
         try:
             bodies = self._bodies(known, listing)
             newest = replay(known, bodies, self.store.uri) if bodies else known
-        except LogReplacedError:
+        except (LogReplacedError, ObjectNotFoundError):
             return self._reload()
         return self._remember(seen.then(newest, listing))
 
