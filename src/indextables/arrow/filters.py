@@ -68,10 +68,18 @@ def check_evaluable(predicate: Predicate) -> None:
     """PredicateError if rows cannot be filtered by the bound condition, naming the part to blame."""
 
     def visit(node: Predicate, _: tuple[None, ...]) -> None:
-        if isinstance(node, Opaque) and node.condition is None:
-            raise _needs_engine(node)
+        match node:
+            case Opaque(condition=None):
+                raise _needs_engine(node)
+            case StartsWith(exact=False, pattern=None):
+                raise _needs_engine(_half_known(node))
 
     fold(predicate, visit)
+
+
+def _half_known(node: StartsWith) -> Opaque:
+    text = f"{path_text(node.ref.path)} starts with {node.prefix!r}, and more"
+    return Opaque(text, (node.ref.path,), "only its prefix is known")
 
 
 def _needs_engine(node: Opaque) -> PredicateError:
@@ -209,7 +217,7 @@ def _starts_with(node: StartsWith, values: Any) -> Any:
     if node.exact:
         return pc.starts_with(values, pattern=node.prefix)
     if node.pattern is None:
-        raise _needs_engine(Opaque(f"{path_text(node.ref.path)} LIKE '{node.prefix!s}…'"))
+        raise _needs_engine(_half_known(node))
     return pc.match_substring_regex(values, like_regex(node.pattern))
 
 

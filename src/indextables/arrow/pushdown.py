@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import reduce
 from typing import Any, Final, NamedTuple
 
@@ -63,20 +63,29 @@ class _Sides(NamedTuple):
 _NOTHING: Final = _Sides(None, None)
 
 
-def to_pushdown(predicate: Predicate, file_schema: pa.Schema | None = None) -> Any | None:
+def to_pushdown(
+    predicate: Predicate,
+    file_schema: pa.Schema | None = None,
+    *,
+    without_nan: Collection[str] = (),
+) -> Any | None:
     """An Arrow expression that holds for every row the bound condition is TRUE for, None if none is known.
 
     With the schema of a file, only columns that the file stores in the table's own type are used: an
-    absent or a widened one would not mean the same.
+    absent or a widened one would not mean the same. `without_nan` names the columns known to hold no
+    NaN in the file.
     """
+    clean = frozenset(name.lower() for name in without_nan)
 
     def visit(node: Predicate, inner: tuple[_Sides, ...]) -> _Sides:
-        return _sides(node, inner, file_schema)
+        return _sides(node, inner, file_schema, clean)
 
     return fold(predicate, visit).true
 
 
-def _sides(node: Predicate, inner: tuple[_Sides, ...], schema: pa.Schema | None) -> _Sides:
+def _sides(
+    node: Predicate, inner: tuple[_Sides, ...], schema: pa.Schema | None, clean: frozenset[str]
+) -> _Sides:
     match node:
         case And():
             return _Sides(_all(side.true for side in inner), _any([side.false for side in inner]))
@@ -90,7 +99,9 @@ def _sides(node: Predicate, inner: tuple[_Sides, ...], schema: pa.Schema | None)
             never = pc.scalar(False)
             return _Sides(None if value else never, never if value or value is None else None)
         case Compare(op, Ref(path), Literal(value, dtype), nan) if name := _stored(path, dtype, schema):
-            return _compare(op, pc.field(name), value, dtype, nan)
+            return _compare(
+                op, pc.field(name), value, dtype, nan, may_be_nan=_may_be_nan(name, dtype, clean)
+            )
         case IsIn(Ref(path), (Literal(_, dtype), *_)) if name := _stored(path, dtype, schema):
             return _Sides(_is_in(node, pc.field(name), dtype), None)
         case StartsWith(Ref(path), str() as prefix) if name := _named(path, pa.string(), schema):
@@ -126,23 +137,28 @@ def _named(path: tuple[str, ...], dtype: pa.DataType | None, schema: pa.Schema |
     return found[0].name if found and dtype in {None, found[0].type} else None
 
 
-def _compare(op: CompareOp, field: Any, value: Any, dtype: DataType | None, nan: NanRule) -> _Sides:
+def _may_be_nan(name: str, dtype: DataType | None, clean: frozenset[str]) -> bool:
+    return dtype is not None and is_float(dtype) and name.lower() not in clean
+
+
+def _compare(
+    op: CompareOp, field: Any, value: Any, dtype: DataType | None, nan: NanRule, *, may_be_nan: bool
+) -> _Sides:
     if isinstance(value, float) and math.isnan(value):
         return _NOTHING
     assert dtype is not None
     constant = pc.scalar(_scalar(value, dtype))
 
-    def holds(op: CompareOp) -> Any:
-        truth = _COMPARE[op](field, constant)
-        # row groups are judged by bounds that leave NaN out
-        nan_too = op == "<>" or (op in {">", ">="} and nan is NanRule.SPARK)
-        return truth | field.is_nan() if is_float(dtype) and nan_too else truth
+    def holds(op: CompareOp, *, nan_too: bool) -> Any | None:
+        # Adding `OR is_nan(x)` would not save NaN: where the bounds of a row group are equal, Arrow
+        # takes every x in it for that number, also inside is_nan.
+        return None if may_be_nan and nan_too else _COMPARE[op](field, constant)
 
+    on_top = op in {">", ">="} and nan is NanRule.SPARK
+    true = holds(op, nan_too=op == "<>" or on_top)
     if op == "<=>":  # FALSE for NULL as well
-        return _Sides(holds(op), None)
-    if nan is NanRule.IEEE and is_float(dtype):  # NaN is FALSE both for < and for >=
-        return _Sides(holds(op), None)
-    return _Sides(holds(op), holds(_INVERSE[op]))
+        return _Sides(true, None)
+    return _Sides(true, holds(_INVERSE[op], nan_too=op != "<>" and not on_top))
 
 
 def _is_in(node: IsIn, field: Any, dtype: DataType | None) -> Any | None:
@@ -150,16 +166,12 @@ def _is_in(node: IsIn, field: Any, dtype: DataType | None) -> Any | None:
     values = [literal.value for literal in node.values if literal.value is not None]
     if not values:
         return pc.scalar(False)
-    numbers = [value for value in values if value == value]  # noqa: PLR0124 NaN is unlike itself
-    has_nan = len(numbers) < len(values)
-    if not numbers:
-        return field.is_nan()
-    if len(numbers) > _MAX_PARTS or is_float(dtype):  # a hashed list knows two zeros, bounds know one
-        low, high = (pc.scalar(_scalar(pick(numbers), dtype)) for pick in (min, max))
-        within = (field >= low) & (field <= high)
-    else:
-        within = field.isin(pa.array([_scalar(value, dtype) for value in numbers]))
-    return within | field.is_nan() if has_nan else within
+    if any(isinstance(value, float) and math.isnan(value) for value in values):
+        return None
+    if len(values) > _MAX_PARTS or is_float(dtype):  # a hashed list knows two zeros, bounds know one
+        low, high = (pc.scalar(_scalar(pick(values), dtype)) for pick in (min, max))
+        return (field >= low) & (field <= high)
+    return field.isin(pa.array([_scalar(value, dtype) for value in values]))
 
 
 def _starts_with(field: Any, prefix: str) -> Any:

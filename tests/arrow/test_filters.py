@@ -1,0 +1,311 @@
+"""Rows are kept exactly where the condition is TRUE, and no filter pushed into Parquet loses one."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from indextables.arrow.filters import check_evaluable, to_pushdown, to_row_mask, truth_of
+from indextables.core.bind import bind
+from indextables.core.column import col
+from indextables.core.like import like
+from indextables.core.predicate import (
+    And,
+    BoolRef,
+    Compare,
+    IsIn,
+    IsNan,
+    IsNull,
+    IsTrue,
+    Literal,
+    NanRule,
+    Not,
+    Or,
+    Predicate,
+    Ref,
+    StartsWith,
+)
+from indextables.core.render import to_sql
+from indextables.core.types import schema_from_arrow
+from indextables.errors import PredicateError
+from indextables.sql.predicate import parse_predicate
+from support.nasty import COLUMNS, nasty_table
+
+DATA = nasty_table()
+SCHEMA = schema_from_arrow(DATA.schema)
+NUMBERS = ["i", "l", "d", "f", "m"]
+
+ref_of = {name: Ref((name,)) for name in COLUMNS}
+
+
+def _literals(name: str) -> st.SearchStrategy[Literal]:
+    """Values from the data and some beside them, of the column's own type: there engines agree."""
+    present = st.sampled_from(COLUMNS[name][1])
+    extra = {
+        "i": st.integers(-10, 10),
+        "s": st.text(st.sampled_from("ab%_"), max_size=3),
+        "d": st.floats(width=64),
+        "f": st.floats(width=32),
+        "x": st.binary(max_size=2),
+    }.get(name)
+    return (present | extra if extra is not None else present).map(Literal)
+
+
+@st.composite
+def leaves(draw: Any) -> Predicate:
+    """One leaf over one column, or over two of the same type."""
+    name = draw(st.sampled_from(["i", "l", "f", "d", "m", "s", "b", "x", "dt", "ts", "tn"]))
+    ref = ref_of[name]
+    op = draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">=", "<=>"]))
+    kind = draw(st.integers(0, 5))
+    match kind, name:
+        case 0, "s":
+            pattern = draw(st.text(st.sampled_from("ab%_\n"), max_size=4))
+            return like(ref, pattern)  # type: ignore[return-value]
+        case 0, "d" | "f":
+            return IsNan(ref)
+        case 0, "b":
+            return BoolRef(ref)
+        case 1, _:
+            return IsNull(ref)
+        case 2, _:
+            values = draw(st.lists(_literals(name) | st.just(Literal(None)), min_size=1, max_size=4))
+            return IsIn(ref, tuple(values))
+        case 3, "i" | "l":
+            return Compare(op, ref_of["i"], ref_of["l"])
+        case 3, "d":
+            return Compare(op, ref, ref)
+        case _:
+            return Compare(op, ref, draw(_literals(name)))
+
+
+trees = st.recursive(
+    leaves(),
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=2, max_size=3).map(lambda parts: And(tuple(parts))),
+        st.lists(inner, min_size=2, max_size=3).map(lambda parts: Or(tuple(parts))),
+        st.builds(Not, inner),
+        st.builds(IsTrue, inner),
+    ),
+    max_leaves=6,
+)
+
+
+@pytest.fixture(scope="module")
+def con() -> Any:
+    """DuckDB over the nasty rows; its NaN and its text order are Spark's."""
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.register("rows", DATA)
+    connection.execute("CREATE TABLE t AS SELECT row_number() OVER () AS n, * FROM rows")
+    return connection
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(tree=trees)
+def test_truth_values_are_duckdbs(con: Any, tree: Predicate) -> None:
+    """Random conditions over nasty rows: TRUE, FALSE and NULL agree row by row."""
+    sql = to_sql(tree, "duckdb")
+    answers = [row[0] for row in con.execute(f"SELECT ({sql}) FROM t ORDER BY n").fetchall()]
+    assert truth_of(bind(tree, SCHEMA), DATA).to_pylist() == answers
+
+
+@settings(max_examples=200)
+@given(tree=trees)
+def test_batches_and_tables_give_the_same_rows(tree: Predicate) -> None:
+    """Chunks, slices and views of text change nothing."""
+    bound = bind(tree, SCHEMA)
+    whole = to_row_mask(bound, DATA).to_pylist()
+    chunked = pa.concat_tables([DATA.slice(0, 5), DATA.slice(5, 0), DATA.slice(5)])
+    views = DATA.set_column(
+        DATA.schema.get_field_index("s"), "s", DATA["s"].cast(pa.string_view())
+    ).combine_chunks()
+    coded = DATA.set_column(
+        DATA.schema.get_field_index("s"), "s", DATA["s"].dictionary_encode()
+    ).combine_chunks()
+    assert to_row_mask(bound, chunked).to_pylist() == whole
+    assert to_row_mask(bound, views.to_batches()[0]).to_pylist() == whole
+    assert to_row_mask(bound, coded).to_pylist() == whole
+    assert None not in whole
+
+
+@pytest.fixture(scope="module")
+def row_groups(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[int, Any, pa.Table]]:
+    """The rows in row groups of one and of two, so that statistics decide everything."""
+    folder = tmp_path_factory.mktemp("parquet")
+    found = []
+    for size in (1, 2):
+        pq.write_table(DATA, folder / f"{size}.parquet", row_group_size=size)
+        fragment = next(iter(ds.dataset(folder / f"{size}.parquet").get_fragments()))
+        found.append((size, fragment, fragment.to_table()))
+    return found
+
+
+@settings(max_examples=200)
+@given(tree=trees)
+def test_no_row_group_with_a_matching_row_is_left_out(row_groups: Any, tree: Predicate) -> None:
+    """The pushed filter is a superset, in Parquet's statistics and on rows, NaN and zeros included."""
+    bound = bind(tree, SCHEMA)
+    for size, fragment, rows in row_groups:
+        pushed = to_pushdown(bound, fragment.physical_schema)
+        if pushed is None:
+            continue
+        kept = {group.id for group in fragment.subset(filter=pushed).row_groups}
+        mask = to_row_mask(bound, rows)
+        needed = {i // size for i, matches in enumerate(mask.to_pylist()) if matches}
+        assert needed <= kept
+        matching = rows.filter(mask)
+        assert ds.dataset(matching).count_rows(filter=pushed) == matching.num_rows
+
+
+SKIPPING = [
+    (col("i") == 5, lambda v: v["i"] == 5),
+    (col("i").isin(5, 6), lambda v: v["i"] in {5, 6}),
+    (~(col("i") < 5), lambda v: v["i"] is not None and v["i"] >= 5),
+    (col("s").startswith("ab"), lambda v: (v["s"] or "").startswith("ab")),
+    (col("dt") == dt.date(2024, 1, 1), lambda v: v["dt"] == dt.date(2024, 1, 1)),
+    (col("b") & (col("i") > 0), lambda v: v["b"] and (v["i"] or 0) > 0),
+    # a group of NaN alone has no bounds
+    (col("d") < 0, lambda v: v["d"] is not None and (v["d"] < 0 or math.isnan(v["d"]))),
+    (col("m") == Decimal("5.5"), lambda v: v["m"] == Decimal("5.5")),
+]
+
+
+@pytest.mark.parametrize(("condition", "holds"), SKIPPING, ids=[to_sql(c) for c, _ in SKIPPING])
+def test_the_pushed_filter_skips_what_statistics_exclude(
+    row_groups: Any, condition: Predicate, holds: Any
+) -> None:
+    """Not only sound: with one row in a group, the groups kept are those of the matching rows."""
+    _, fragment, rows = row_groups[0]
+    pushed = to_pushdown(bind(condition, SCHEMA), fragment.physical_schema)
+    kept = {group.id for group in fragment.subset(filter=pushed).row_groups}
+    assert kept == {i for i, row in enumerate(rows.to_pylist()) if holds(row)}
+
+
+def test_a_float_column_is_pushed_where_it_is_known_to_hold_no_nan() -> None:
+    """Otherwise a group with one number and a NaN would be judged by the number alone."""
+    bound = bind(col("d") > 5, SCHEMA)
+    assert to_pushdown(bound) is None
+    assert str(to_pushdown(bound, without_nan=["D"])) == "(d > 5)"
+
+
+def test_a_column_the_file_stores_otherwise_is_not_pushed() -> None:
+    """An absent column, or one in a narrower type, has other statistics."""
+    bound = bind((col("l") == 5) & (col("s") == "a"), SCHEMA)
+    assert str(to_pushdown(bound, pa.schema([("L", pa.int64())]))) == "(L == 5)"
+    assert to_pushdown(bound, pa.schema([("l", pa.int32())])) is None
+    assert to_pushdown(bound, pa.schema([])) is None
+    assert to_pushdown(bind(col("st.a") == 5, SCHEMA)) is None
+
+
+def test_an_or_is_pushed_only_whole() -> None:
+    """Half of an OR would lose the rows of the other half."""
+    half = bind(parse_predicate("i = 5 OR rand() < 0.5"), SCHEMA)
+    assert to_pushdown(half) is None
+    both = bind(parse_predicate("i = 5 AND rand() < 0.5"), SCHEMA)
+    assert str(to_pushdown(both)) == "(i == 5)"
+
+
+def test_a_list_beyond_measure_is_pushed_as_a_range() -> None:
+    """Row groups are judged by the ends of a long list."""
+    bound = bind(col("i").isin(range(10, 10_000)), SCHEMA)
+    assert str(to_pushdown(bound)) == "((i >= 10) and (i <= 9999))"
+
+
+def test_nan_is_judged_by_the_rule_of_its_leaf() -> None:
+    """Spark's NaN is above every number, pandas' is nothing."""
+    data = pa.table({"d": [1.0, 7.0, math.nan, None]})
+    schema = schema_from_arrow(data.schema)
+
+    def mask(op: Any, value: float, rule: NanRule) -> list[bool]:
+        bound = bind(Compare(op, Ref(("d",)), Literal(value), rule), schema)
+        return to_row_mask(bound, data).to_pylist()
+
+    assert mask(">", 5.0, NanRule.SPARK) == [False, True, True, False]
+    assert mask(">", 5.0, NanRule.IEEE) == [False, True, False, False]
+    assert mask("<>", 7.0, NanRule.IEEE) == [True, False, True, False]
+    assert mask("=", math.nan, NanRule.SPARK) == [False, False, True, False]
+    assert mask("=", math.nan, NanRule.IEEE) == [False, False, False, False]
+    assert mask("<>", math.nan, NanRule.IEEE) == [True, True, True, False]
+
+
+def test_a_field_of_a_null_struct_is_null() -> None:
+    """Whatever the child's buffer holds at that place."""
+    child = pa.array([1, 2, 3])
+    struct = pa.StructArray.from_arrays([child], ["a"], mask=pa.array([False, True, False]))
+    data = pa.table({"st": struct})
+    bound = bind(col("st.a") >= 1, schema_from_arrow(data.schema))
+    assert truth_of(bound, data).to_pylist() == [True, None, True]
+
+
+@pytest.mark.parametrize(
+    ("sql", "part"),
+    [
+        ("i = 1 AND rand() < 0.5", "rand() < 0.5"),
+        ("upper(s) = 'A'", "upper(s) = 'A'"),
+        ("s > DATE '2024-01-01'", "s > DATE '2024-01-01'"),
+        ("b = 1", "b = 1"),
+        ("i", "i"),
+        ("dt = ts", "dt = ts"),
+    ],
+)
+def test_a_part_only_an_engine_can_evaluate_is_named(sql: str, part: str) -> None:
+    """Before any file is opened, with the part and a way out."""
+    bound = bind(parse_predicate(sql), SCHEMA)
+    with pytest.raises(PredicateError) as caught:
+        check_evaluable(bound)
+    assert caught.value.part == part
+    assert "DuckDB" in caught.value.hint
+    with pytest.raises(PredicateError):
+        to_row_mask(bound, DATA)
+
+
+def test_text_that_is_no_number_stops_a_comparison_with_numbers() -> None:
+    """As Spark does in ANSI mode, instead of losing the row."""
+    bound = bind(parse_predicate("s = 9"), SCHEMA)
+    check_evaluable(bound)
+    with pytest.raises(PredicateError, match="not every text is a bigint"):
+        to_row_mask(bound, DATA)
+
+
+def test_a_prefix_without_its_pattern_cannot_filter_rows() -> None:
+    """An adapter may know only the prefix of a condition: enough to skip files, not to filter rows."""
+    bound = bind(StartsWith(Ref(("s",)), "a", exact=False), SCHEMA)
+    with pytest.raises(PredicateError):
+        check_evaluable(bound)
+    with pytest.raises(PredicateError):
+        to_row_mask(bound, DATA)
+
+
+def test_ten_thousand_alternatives_filter_quickly() -> None:
+    """They are one hashed list, not ten thousand passes over the rows."""
+    data = pa.table({"a": range(100_000)})
+    bound = bind(
+        parse_predicate(" OR ".join(f"a = {i * 7}" for i in range(10_000))),
+        schema_from_arrow(data.schema),
+    )
+    assert pc.sum(to_row_mask(bound, data)).as_py() == 10_000
+
+
+def test_values_of_every_type_are_found_again() -> None:
+    """Equality with each value of the data finds its rows."""
+    for name, (_, values) in COLUMNS.items():
+        for value in values:
+            if name == "f" or value != value:  # 0.1 is no float, NaN is unlike itself
+                continue
+            mask = to_row_mask(bind(Compare("=", ref_of[name], Literal(value)), SCHEMA), DATA)
+            found = set(DATA[name].filter(mask).to_pylist())
+            assert found == {value}
+    assert isinstance(COLUMNS["m"][1][0], Decimal)
+    assert isinstance(COLUMNS["dt"][1][0], dt.date)
