@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from indextables.arrow.dataset import TableDataset
 from indextables.arrow.executor import ArrowExecutor
 from indextables.config import Config
 from indextables.core.column import Column
@@ -29,6 +30,7 @@ from indextables.ops.result import CommitResult
 from indextables.ops.rewrite import Condition, delete, overwrite
 from indextables.ops.vacuum import VacuumPlan, vacuum
 from indextables.scan.plan import plan_files
+from indextables.scan.planner import Planner
 from indextables.scans import Scan, TablePlan
 from indextables.sql.predicate import parse_predicate
 from indextables.storage.base import LogStore
@@ -172,6 +174,12 @@ class Table:
         """The rows for which the condition is TRUE, read only from the files that may hold any."""
         plan = self.plan(where, version=version, timestamp=timestamp, timezone=timezone)
         return plan.scan(columns)
+
+    def to_dataset(
+        self, *, version: int | None = None, timestamp: Moment | None = None
+    ) -> TableDataset:
+        """One version as a `pyarrow.dataset.Dataset`: what scans it opens only the files it needs."""
+        return TableDataset(Planner(self._log, self.snapshot(version, timestamp)))
 
     # -- writing -------------------------------------------------------------------------------
 
