@@ -26,6 +26,7 @@ from indextables.storage.base import LogStore
 THREADS: Final = 4
 _BATCH_BYTES: Final = 16 << 20
 _BATCH_ROWS: Final = 1 << 16
+_QUICK_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,13 @@ def read_batches(
     streams: list[Callable[[], Iterator[pa.RecordBatch]]] = [
         partial(_read_split, reading, split, filesystem, recorder) for split in splits
     ]
-    return in_order(streams, threads=threads)
+    return in_order(streams, threads=1 if _is_quick(reading.store, splits) else threads)
+
+
+def _is_quick(store: LogStore, splits: Sequence[Split]) -> bool:
+    """True where starting threads takes longer than reading: little data, and no network before it."""
+    is_near = "://" not in store.uri or store.uri.startswith("memory://")
+    return is_near and sum(split.size for split in splits) < _QUICK_BYTES
 
 
 def count_rows(reading: Reading, splits: Sequence[Split], *, threads: int = THREADS) -> int:
