@@ -17,6 +17,7 @@ from indextables.storage.keys import temporary_name
 _NO_HARD_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 _NO_SUCH_RENAME: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 _RENAME_NOREPLACE: Final = 1
+_RENAME_EXCHANGE: Final = 2
 _AT_FDCWD: Final = -100
 _DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 
@@ -136,9 +137,30 @@ def _rename_exclusively(temporary: Path, final: Path) -> None:
         raise OSError(code, os.strerror(code), str(final))
 
 
+def exchange(one: Path, two: Path) -> bool:
+    """Each name leads to what the other led to, in one step; False where the system cannot do that."""
+    rename = _renameat2()
+    code = errno.ENOSYS if rename is None else rename(one, two, _RENAME_EXCHANGE)
+    if code and code not in _NO_SUCH_RENAME:
+        raise OSError(code, os.strerror(code), str(one), None, str(two))
+    return code == 0
+
+
+def rename_exclusively(source: Path, target: Path) -> None:
+    """The name moves, and FileExistsError if the new one is taken; without a gap wherever there is such a call."""
+    rename = _renameat2()
+    code = errno.ENOSYS if rename is None else rename(source, target, _RENAME_NOREPLACE)
+    if code in _NO_SUCH_RENAME:
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+        source.rename(target)
+    elif code:
+        raise OSError(code, os.strerror(code), str(source), None, str(target))
+
+
 @cache
-def _renameat2() -> Callable[[Path, Path], int] | None:
-    """Linux's rename that refuses to replace, as a call that returns an errno (0 = done)."""
+def _renameat2() -> Callable[..., int] | None:
+    """Linux's rename with flags (by default: refuse to replace); returns an errno (0 = done)."""
     if sys.platform != "linux":
         return None
     function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
@@ -146,10 +168,8 @@ def _renameat2() -> Callable[[Path, Path], int] | None:
         return None
     function.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
 
-    def rename(source: Path, target: Path) -> int:
-        done = function(
-            _AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), _RENAME_NOREPLACE
-        )
+    def rename(source: Path, target: Path, flags: int = _RENAME_NOREPLACE) -> int:
+        done = function(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), flags)
         return 0 if done == 0 else ctypes.get_errno()
 
     return rename

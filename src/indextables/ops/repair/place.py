@@ -32,6 +32,12 @@ class LogPlace:
         """The directory itself, if it is on this machine."""
         return Path(self.location.path) if self.location.family == "file" else None
 
+    @property
+    def address(self) -> str:
+        """Where it is, however the user spelled it."""
+        here = self.local_path
+        return self.uri.rstrip("/") if here is None else str(here)
+
     def sibling(self, name: str) -> LogPlace:
         """Another log directory of the same table."""
         parent = self.location.path.rpartition("/")[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow as pa
 from indextables.config import Config
 from indextables.core.truncate import TruncationMetrics
 from indextables.errors import IndexTablesError, LogCorruptedError, RepairError, StorageError
+from indextables.log.listing import Listing
 from indextables.log.protocol import check_writable
 from indextables.log.reconcile import Files
 from indextables.log.segments import TOMBSTONES, Segment, Shape
@@ -48,8 +50,9 @@ class RepairPlan:
     error: IndexTablesError | None = None
     snapshot: Snapshot | None = field(default=None, repr=False)
     """The kept splits as version 1 of the new log."""
+    source_address: str = ""
     fingerprint: str = ""
-    """Names and sizes of the source's files: a later look tells whether it is still the same log."""
+    """Of the names and sizes of the source's files: a later look tells whether it is still the same log."""
     truncated: TruncationMetrics = field(default_factory=TruncationMetrics, repr=False)
 
     @property
@@ -107,7 +110,12 @@ def make_plan(
     """The plan for an opened log; StorageError if the store fails, which proves nothing about the log."""
     evidence = gather(place)
     damage = tuple(found for file in evidence.files() for found in file.findings)
-    blank = RepairPlan(place.uri, unreadable=damage, fingerprint=fingerprint(evidence))
+    blank = RepairPlan(
+        place.uri,
+        unreadable=damage,
+        source_address=place.address,
+        fingerprint=fingerprint(evidence.listing),
+    )
     if evidence.newest < 0:
         return replace(blank, error=_no_log(place))
     try:
@@ -125,13 +133,11 @@ def make_plan(
     return _finish(blank, reading, place, settings, progress)
 
 
-def fingerprint(evidence: Evidence) -> str:
-    """The names and sizes of all files of the log as one short text."""
-    listing = evidence.listing
+def fingerprint(listing: Listing) -> str:
+    """The names and sizes of all commits and checkpoints as one short text."""
     files = [*(f for found in listing.commits.values() for f in found), *listing.checkpoints]
-    newest = max((file.version for file in files if file.kind == "commit"), default=-1)
-    total = sum(file.size for file in files)
-    return f"{len(files)} files, {total} bytes, newest commit {newest}"
+    lines = sorted(f"{file.name} {file.size}" for file in files)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)

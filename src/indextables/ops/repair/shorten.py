@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +13,12 @@ import pyarrow.compute as pc
 
 from indextables.core.stats import from_wire, to_wire_row
 from indextables.core.truncate import TruncationMetrics, TruncationOptions, truncate_stats
-from indextables.core.types import FieldPath, StructType
+from indextables.core.types import FieldPath, PrimitiveType, StructType, leaves
 from indextables.log.reconcile import Files
 from indextables.log.segments import Segment, Shape
 from indextables.log.snapshot import Snapshot
+
+_TEXT: Final = (PrimitiveType("string"), PrimitiveType("binary"))
 
 
 @dataclass(slots=True)
@@ -54,7 +56,7 @@ class Shortener:
         return _with_stats(segment, self._replaced(segment, stats, rows))
 
     def _replaced(self, segment: Segment, stats: Any, rows: Any) -> Any:
-        schema = _stored(segment.shape)
+        schema = _texts_of(segment.shape)
         keys = segment.table.column("key").take(rows).to_pylist()
         short = [
             self._row(key, row, schema)
@@ -67,7 +69,7 @@ class Shortener:
         return both.take(pa.array(at))
 
     def _row(self, key: str, row: dict[str, Any], schema: StructType) -> dict[str, Any]:
-        known, metrics = truncate_stats(from_wire(_present(row), schema), schema, self.options)
+        known, metrics = truncate_stats(from_wire(row, schema), schema, self.options)
         if not metrics.truncated:
             return row
         self.saved[key] = metrics.bytes_saved
@@ -79,22 +81,22 @@ class Shortener:
         return row
 
 
-def _stored(shape: Shape) -> StructType:
-    """The columns that have statistics: a partition column has one value, and it is elsewhere."""
-    return StructType(tuple(f for f in shape.schema if f.name not in shape.partition_columns))
+def _texts_of(shape: Shape) -> StructType:
+    """The columns with texts in them: nothing else is ever too long, so nothing else is decoded."""
+    return StructType(
+        tuple(
+            column
+            for column in shape.schema
+            if column.name not in shape.partition_columns
+            and any(leaf.type in _TEXT for leaf in leaves(StructType((column,))))
+        )
+    )
 
 
 def _with_stats(segment: Segment, stats: Any) -> Segment:
     at = segment.table.schema.get_field_index("stats")
     field_ = segment.table.schema.field(at)
     return replace(segment, table=segment.table.set_column(at, field_, stats))
-
-
-def _present(row: Any) -> Any:
-    """Without the nulls that stand for 'not there' in a column."""
-    if isinstance(row, dict):
-        return {name: _present(part) for name, part in row.items() if part is not None}
-    return row
 
 
 def _copy(path: FieldPath, source: Any, target: Any) -> None:

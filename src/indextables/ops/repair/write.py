@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 import uuid
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from indextables.errors import ObjectExistsError, RepairError, StorageError
+from indextables.errors import ObjectExistsError, ObjectNotFoundError, RepairError, StorageError
 from indextables.log.actions import CommitInfo, StateAction
 from indextables.log.checkpoint import add_lines, write_checkpoint, write_hint
 from indextables.log.codec import encode_action
 from indextables.log.files import any_info, read_body
 from indextables.log.load import load
-from indextables.log.names import LogFile
+from indextables.log.names import WIDTH, LogFile
 from indextables.log.snapshot import Snapshot
 from indextables.ops.repair.compare import difference
 from indextables.ops.repair.place import LogPlace
@@ -49,10 +49,18 @@ def _is_unfinished(source: LogPlace, target: LogPlace, found: Iterable[str]) -> 
     parts = [names.parse(meta) for meta in target.store.list(names.prefix)]
     if first not in found or any(p is None or p.version > _LAST for p in parts):
         return False
-    info = any_info(read_body(target.store, LogFile("commit", 0, 18, first)))
-    return (
-        info is not None and info.operation == OPERATION and info.parameters.get("source") == source.uri
-    )
+    origin = origin_of(target)
+    return origin is not None and origin.get("source") == source.address
+
+
+def origin_of(place: LogPlace) -> Mapping[str, Any] | None:
+    """What the first commit of a repaired log says of its source; None for every other log."""
+    try:
+        body = read_body(place.store, LogFile("commit", 0, WIDTH, place.names.commit(0)))
+    except ObjectNotFoundError:
+        return None
+    info = any_info(body)
+    return info.parameters if info is not None and info.operation == OPERATION else None
 
 
 def write_log(plan: RepairPlan, snapshot: Snapshot, target: LogPlace) -> None:
@@ -85,7 +93,7 @@ def remove(target: LogPlace, commit_id: str) -> None:
 
 
 def _is_mine(target: LogPlace, key: str, commit_id: str) -> bool:
-    info = any_info(read_body(target.store, LogFile("commit", 0, 18, key)))
+    info = any_info(read_body(target.store, LogFile("commit", 0, WIDTH, key)))
     return info is not None and info.commit_id == commit_id
 
 
@@ -112,8 +120,8 @@ def _first(plan: RepairPlan, snapshot: Snapshot, target: LogPlace, commit_id: st
     )
     lines = [encode_action(action, version=0, schema=snapshot.schema) for action in actions]
     parameters = {
-        "source": plan.source,
-        "target": target.uri,
+        "source": plan.source_address,
+        "target": target.address,
         "sourceVersion": plan.version,
         "sourceCommitId": snapshot.commit_id,
         "sourceFingerprint": plan.fingerprint,

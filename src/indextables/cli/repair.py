@@ -1,0 +1,180 @@
+"""`indextables repair`: plan, repair, and put the new log in place of the old one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from indextables.cli.output import (
+    OutputFormat,
+    advise,
+    format_option,
+    human_bytes,
+    progress,
+    show_facts,
+    show_rows,
+)
+from indextables.errors import RepairError
+from indextables.ops.repair import RepairPlan, plan_repair
+from indextables.ops.repair import repair as run_repair
+from indextables.ops.repair.place import place_of
+from indextables.ops.repair.swap import Swap, by_hand, replace_log, undo_replace
+from indextables.storage import open_store
+
+
+@click.command()
+@click.argument("log")
+@click.option("--at-location", "target", metavar="DIR", help="Write the new log here [LOG_repaired].")
+@click.option("--dry-run", is_flag=True, help="Show what would be kept and left out; write nothing.")
+@click.option("--no-validate", is_flag=True, help="Do not ask storage whether the splits exist.")
+@click.option("--drop-stats", is_flag=True, help="Leave the statistics of the splits out.")
+@click.option("--fail-on-missing", is_flag=True, help="Write nothing if a split is missing.")
+@click.option(
+    "--parallelism", type=click.IntRange(min=1), help="Splits to ask for at the same time [4]."
+)
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any spark.indextables.… option."
+)
+@click.option(
+    "--replace", is_flag=True, help="Then put the new log in place of LOG, and keep LOG as LOG_backup."
+)
+@click.option("--undo", is_flag=True, help="Put LOG_backup back in its place.")
+@click.option(
+    "--allow-gap", is_flag=True, help="Replace even where a reader may find no log for a moment."
+)
+@format_option
+@click.pass_context
+def repair(  # noqa: PLR0917 - one parameter for each option
+    ctx: click.Context,
+    log: str,
+    target: str | None,
+    dry_run: bool,
+    no_validate: bool,
+    drop_stats: bool,
+    fail_on_missing: bool,
+    parallelism: int | None,
+    settings: tuple[str, ...],
+    replace: bool,
+    undo: bool,
+    allow_gap: bool,
+    output: OutputFormat,
+) -> None:
+    """Rebuild a damaged or bloated transaction log elsewhere; LOG itself is only read.
+
+    LOG is the log directory, not the table. With --replace an interrupted run is simply repeated.
+
+    \b
+    Example:
+      indextables repair ./articles/_transaction_log --dry-run
+      indextables repair ./articles/_transaction_log --at-location ./articles/_repaired
+      indextables repair ./articles/_transaction_log --replace
+      indextables repair ./articles/_transaction_log --undo
+    """
+    here = log.rstrip("/")
+    there = target or f"{here}_repaired"
+    options: dict[str, Any] = {
+        "validate_splits": False if no_validate else None,
+        "preserve_stats": False if drop_stats else None,
+        "parallelism": parallelism,
+        "config": _settings(settings),
+    }
+    if undo:
+        _show_swap(undo_replace(place_of(here, open_store), allow_gap=allow_gap), output)
+    elif dry_run:
+        with progress("checking splits") as advance:
+            plan = plan_repair(here, progress=advance, **options)
+        _show_plan(plan, output)
+        ctx.exit(0 if plan.error is None else 1)
+    elif replace and (swap := _finished_before(here, there, allow_gap=allow_gap)):
+        _show_swap(swap, output)
+    else:
+        with progress("checking splits") as advance:
+            result = run_repair(
+                here, there, fail_on_missing=fail_on_missing or None, progress=advance, **options
+            )
+        names = tuple(name for name in result.__slots__ if name not in {"excluded", "notes", "error"})
+        show_rows([dict(zip(names, result.row(), strict=True))], names, output)
+        for line in (*result.excluded, *result.notes):
+            advise(str(line))
+        if not result.ok:
+            advise(f"Help: {result.error.hint}" if result.error and result.error.hint else "")
+            ctx.exit(1)
+        if replace:
+            _replace(here, there, allow_gap=allow_gap, output=output)
+
+
+def _settings(texts: tuple[str, ...]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    for key, equals, _ in pairs:
+        if not equals:
+            raise click.BadParameter(f"{key!r} has no value: write KEY=VALUE", param_hint="--set")
+    return {key.strip(): value for key, _, value in pairs}
+
+
+def _show_plan(plan: RepairPlan, output: OutputFormat) -> None:
+    facts: dict[str, Any] = {
+        "source_path": plan.source,
+        "source_version": plan.version,
+        "total_splits": plan.total_splits,
+        "kept": len(plan.kept),
+        "missing": len(plan.missing),
+        "mismatched": len(plan.mismatched),
+        "unreadable": len(plan.unreadable),
+        "stats_bytes_saved": plan.stats_bytes_saved,
+        "error": plan.error.message if plan.error else None,
+    }
+    if output == "json":
+        facts |= {
+            "missing": [one.path for one in plan.missing],
+            "mismatched": [{"path": one.path, "reason": one.reason} for one in plan.mismatched],
+            "unreadable": [
+                {"file": f.file, "line": f.line, "reason": f.reason, "needed": f.needed}
+                for f in plan.unreadable
+            ],
+            "notes": list(plan.notes),
+        }
+    show_facts(facts, output)
+    if output == "table":
+        found = [
+            *(("missing", one.path, one.reason) for one in plan.missing),
+            *(("mismatched", one.path, one.reason) for one in plan.mismatched),
+            *(
+                ("unreadable" if f.needed else "not needed", f"{f.file}:{f.line}", f.reason)
+                for f in plan.unreadable
+            ),
+        ]
+        if found:
+            rows = [{"what": what, "where": where, "why": why} for what, where, why in found]
+            show_rows(rows, ("what", "where", "why"), output)
+    for note in plan.notes:
+        advise(note)
+    advise(
+        f"nothing was written; {human_bytes(plan.stats_bytes_saved)} of statistics would be left out"
+    )
+
+
+def _finished_before(here: str, there: str, *, allow_gap: bool) -> Swap | None:
+    """The swap of a run that repaired already, or died while swapping; None if there is nothing to swap yet."""
+    log, repaired = place_of(here, open_store), place_of(there, open_store)
+    if log.local_path is None:
+        return None
+    try:
+        return replace_log(log, repaired, allow_gap=allow_gap)
+    except RepairError:
+        if next(iter(repaired.store.list(repaired.names.prefix)), None) is not None:
+            raise
+        return None
+
+
+def _replace(here: str, there: str, *, allow_gap: bool, output: OutputFormat) -> None:
+    log = place_of(here, open_store)
+    if log.local_path is None:
+        advise(f"the new log is at {there}; to use it, {by_hand(log, there)}")
+        return
+    swap = replace_log(log, place_of(there, open_store), allow_gap=allow_gap)
+    _show_swap(swap, output)
+
+
+def _show_swap(swap: Swap, output: OutputFormat) -> None:
+    show_facts({"log": swap.log, "done": swap.done, "backup": swap.backup}, output)

@@ -1,0 +1,279 @@
+"""Replacing a log by its repaired copy: one of the two is there at every moment, and a dead run can go either way."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from indextables.errors import LogReplacedError, RepairError
+from indextables.log.plan import Append, CommitPlan
+from indextables.ops.repair import repair
+from indextables.ops.repair.place import LogPlace, place_of
+from indextables.ops.repair.swap import (
+    Moves,
+    backup_of,
+    by_hand,
+    exchange_durably,
+    rename_durably,
+    replace_log,
+    undo_replace,
+)
+from indextables.storage import open_store
+from support.damage import RealTable, make_table, new_split, seal
+from support.faults import SimulatedCrash
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory) -> RealTable:
+    """A table of version 3 and its repaired log."""
+    table = make_table(tmp_path_factory.mktemp("swap") / "t", commits=3, length=1100)
+    assert repair(table.log, table.target).status == "SUCCESS"
+    return table
+
+
+@pytest.fixture
+def table(original: RealTable, tmp_path: Path) -> RealTable:
+    return fresh_repair(original, tmp_path / "t")
+
+
+def moved(original: RealTable, to: Path) -> RealTable:
+    shutil.copytree(original.root, to)
+    return RealTable(to)
+
+
+def places(table: RealTable) -> tuple[LogPlace, LogPlace]:
+    return place_of(table.log, open_store), place_of(table.target, open_store)
+
+
+def backup(table: RealTable) -> Path:
+    return table.root / "_transaction_log_backup"
+
+
+def no_exchange(_one: Path, _two: Path) -> bool:
+    return False
+
+
+def test_after_the_swap_the_table_has_the_repaired_log_and_the_old_one_is_beside_it(table: RealTable):
+    """Every split is still there, the old log is whole in the backup, and undo puts everything back."""
+    old, new, keys = seal(table.log), seal(table.target), table.snapshot().column("key")
+    swap = replace_log(*places(table))
+    assert (swap.done, swap.backup) == ("replaced", str(backup(table)))
+    assert (seal(table.log), seal(backup(table))) == (new, old)
+    assert not table.target.exists()
+    assert table.snapshot().column("key").equals(keys)
+    assert replace_log(*places(table)).done == "already replaced"
+    assert undo_replace(places(table)[0]).done == "undone"
+    assert (seal(table.log), seal(table.target)) == (old, new)
+    assert not backup(table).exists()
+    assert undo_replace(places(table)[0]).done == "nothing to undo"
+
+
+class CrashAt:
+    """Moves that kill the process before or after the n-th one."""
+
+    def __init__(self, at: int, when: str, *, exchange=exchange_durably) -> None:
+        self.at, self.when, self.count = at, when, 0
+        self._exchange = exchange
+        self.moves = Moves(self._rename, self._do_exchange)
+
+    def _rename(self, one: Path, two: Path) -> None:
+        self._step(lambda: rename_durably(one, two))
+
+    def _do_exchange(self, one: Path, two: Path) -> bool:
+        return self._step(lambda: self._exchange(one, two))
+
+    def _step(self, move):
+        number, self.count = self.count, self.count + 1
+        if (number, "before") == (self.at, self.when):
+            raise SimulatedCrash
+        done = move()
+        if (number, "after") == (self.at, self.when):
+            raise SimulatedCrash
+        return done
+
+
+def is_whole(table: RealTable, old: dict, new: dict) -> bool:
+    """The old log is somewhere, byte for byte, and what is in the log's place is one of the two."""
+    found = [seal(path) for path in (table.log, backup(table), table.target) if path.exists()]
+    return old in found and new in found and (not table.log.exists() or seal(table.log) in (old, new))
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("exchange", [exchange_durably, no_exchange], ids=["exchange", "gap"])
+@pytest.mark.parametrize("way_out", ["again", "undo"])
+def test_a_swap_that_dies_at_any_step_can_be_finished_or_undone(
+    original: RealTable, tmp_path: Path, when: str, exchange, way_out: str
+):
+    """Source or backup is whole at every moment; with an exchange, so is the log in its place."""
+    steps = 2 if exchange is exchange_durably else 5
+    for at in range(steps):
+        table = fresh_repair(original, tmp_path / f"{at}")
+        old, new = seal(table.log), seal(table.target)
+        crash = CrashAt(at, when, exchange=exchange)
+        with pytest.raises(SimulatedCrash):
+            replace_log(*places(table), allow_gap=True, moves=crash.moves)
+        assert is_whole(table, old, new)
+        assert exchange is no_exchange or table.log.exists()
+        moves = Moves(rename_durably, exchange)
+        if way_out == "again":
+            replace_log(*places(table), allow_gap=True, moves=moves)
+            assert (seal(table.log), seal(backup(table))) == (new, old)
+        else:
+            undo_replace(places(table)[0], allow_gap=True, moves=moves)
+            assert seal(table.log) == old
+            assert seal(table.target) == new
+            assert not backup(table).exists()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("exchange", [exchange_durably, no_exchange], ids=["exchange", "gap"])
+def test_an_undo_that_dies_at_any_step_can_be_finished(
+    original: RealTable, tmp_path: Path, when: str, exchange
+):
+    """Run it again: the old log is in its place, the repaired one where it was written."""
+    steps = 2 if exchange is exchange_durably else 3
+    for at in range(steps):
+        table = fresh_repair(original, tmp_path / f"{at}")
+        old, new = seal(table.log), seal(table.target)
+        moves = Moves(rename_durably, exchange)
+        replace_log(*places(table), allow_gap=True, moves=moves)
+        with pytest.raises(SimulatedCrash):
+            undo_replace(places(table)[0], allow_gap=True, moves=CrashAt(at, when, exchange=exchange).moves)
+        assert is_whole(table, old, new)
+        undo_replace(places(table)[0], allow_gap=True, moves=moves)
+        assert (seal(table.log), seal(table.target)) == (old, new)
+        assert not backup(table).exists()
+
+
+def fresh_repair(original: RealTable, to: Path) -> RealTable:
+    """A copy of the table, repaired where it is now."""
+    table = moved(original, to)
+    shutil.rmtree(table.target)
+    assert repair(table.log, table.target).status == "SUCCESS"
+    return table
+
+
+def test_without_an_exchange_the_gap_must_be_allowed(table: RealTable):
+    """Nothing has moved when the answer is no."""
+    before = table.seal()
+    with pytest.raises(RepairError, match="no log for a moment"):
+        replace_log(*places(table), moves=Moves(rename_durably, no_exchange))
+    assert table.seal() == before
+
+
+def test_readers_see_the_old_or_the_new_log_at_every_moment(original: RealTable, tmp_path: Path):
+    """A thread that opens the table again and again during fifty swaps always finds all its splits."""
+    table = fresh_repair(original, tmp_path / "t")
+    expected = table.snapshot().column("key").to_pylist()
+    stop, problems, reads = threading.Event(), [], []
+
+    def read() -> None:
+        while not stop.is_set():
+            try:
+                found = table.snapshot()
+                reads.append(found.version)
+                if found.column("key").to_pylist() != expected:
+                    problems.append(found)
+            except Exception as error:
+                problems.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        for _ in range(50):
+            replace_log(*places(table))
+            undo_replace(places(table)[0])
+    finally:
+        stop.set()
+        reader.join()
+    assert not problems
+    assert {1, 3} <= set(reads)
+
+
+def test_a_writer_that_was_live_during_the_swap_is_told(original: RealTable, tmp_path: Path):
+    """LogReplacedError, and neither log has its commit."""
+    table = fresh_repair(original, tmp_path / "t")
+    old, new = seal(table.log), seal(table.target)
+    log = table.transaction_log()
+
+    def planner(_snapshot) -> CommitPlan:
+        replace_log(*places(table))
+        return CommitPlan(Append(), "APPEND", (new_split(table.root, 700),))
+
+    with pytest.raises(LogReplacedError, match="replaced"):
+        log.commit(planner)
+    assert (seal(table.log), seal(backup(table))) == (new, old)
+    assert log.snapshot().version == 1, "the same handle goes on with the new log"
+    log.commit(lambda _: CommitPlan(Append(), "APPEND", (new_split(table.root, 701),)))
+
+
+def test_a_commit_that_slips_in_before_the_exchange_stops_the_swap(original: RealTable, tmp_path: Path):
+    """The old log is put back with the new commit in it: nobody loses a commit that succeeded."""
+    table = fresh_repair(original, tmp_path / "t")
+    new = seal(table.target)
+
+    def late_commit(one: Path, two: Path) -> bool:
+        if table.snapshot().version == 3:
+            table.transaction_log().commit(
+                lambda _: CommitPlan(Append(), "APPEND", (new_split(table.root, 702),))
+            )
+        return exchange_durably(one, two)
+
+    with pytest.raises(RepairError, match="a writer committed to the log"):
+        replace_log(*places(table), moves=Moves(rename_durably, late_commit))
+    assert table.snapshot().version == 4
+    assert seal(table.target) == new
+    assert not backup(table).exists()
+
+
+def test_a_log_that_went_on_since_its_repair_is_not_replaced(table: RealTable):
+    """The repaired log lacks the newer commits, so it does not fit any more."""
+    table.transaction_log().commit(
+        lambda _: CommitPlan(Append(), "APPEND", (new_split(table.root, 703),))
+    )
+    before = table.seal()
+    with pytest.raises(RepairError, match="not a finished repair"):
+        replace_log(*places(table))
+    assert table.seal() == before
+
+
+def test_commits_to_the_repaired_log_are_not_undone(table: RealTable):
+    """Undo would lose them."""
+    replace_log(*places(table))
+    table.transaction_log().commit(
+        lambda _: CommitPlan(Append(), "APPEND", (new_split(table.root, 704),))
+    )
+    before = table.seal()
+    with pytest.raises(RepairError, match="1 commits were made since"):
+        undo_replace(places(table)[0])
+    assert table.seal() == before
+
+
+def test_an_older_backup_is_never_overwritten(table: RealTable):
+    """It may be the only copy of something."""
+    backup(table).mkdir()
+    (backup(table) / "precious").write_text("mine")
+    before = table.seal()
+    with pytest.raises(RepairError, match="already a backup"):
+        replace_log(*places(table))
+    assert table.seal() == before
+
+
+@pytest.mark.parametrize(
+    ("uri", "command"),
+    [
+        ("s3://b/t/_transaction_log", "aws s3 sync s3://b/t/_transaction_log s3://b/t/_transaction_log_backup"),
+        ("gs://b/t/_transaction_log", "gcloud storage rsync -r"),
+        ("az://c/t/_transaction_log", "azcopy copy --recursive"),
+    ],
+)
+def test_on_object_stores_it_says_what_to_run_instead(uri: str, command: str):
+    """Nothing is copied or deleted there by this library."""
+    place = place_of(uri, lambda root: open_store("memory://x"))
+    assert command in by_hand(place)
+    with pytest.raises(RepairError, match="object store") as caught:
+        replace_log(place, backup_of(place))
+    assert "aws" in caught.value.hint or "gcloud" in caught.value.hint or "azcopy" in caught.value.hint
