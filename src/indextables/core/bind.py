@@ -101,7 +101,7 @@ class _Binder:
             case Compare():
                 return self._compare(node)
             case IsNull(ref):
-                return self._with(node, ref, lambda column: _is_null(node, column))
+                return self._with(node, ref, lambda column: IsNull(column.ref))
             case IsNan(ref):
                 return self._with(node, ref, lambda column: _is_nan(node, column))
             case BoolRef(ref):
@@ -263,15 +263,6 @@ def _opaque_column(node: Predicate, column: _Column) -> Opaque:
     kind = type_name(column.type)
     why = f"column {column.ref.path[-1]!r} ({kind}) is not ordered by its stored value"
     return Opaque(to_sql(node), (column.ref.path,), why)
-
-
-def _is_null(node: IsNull, column: _Column) -> Predicate:
-    bound = IsNull(column.ref)
-    if isinstance(column.type, StructType):  # NULLs are counted for leaves only
-        return Opaque(
-            to_sql(node), (column.ref.path,), "structs have no statistics of their own", bound
-        )
-    return bound
 
 
 def _is_nan(node: IsNan, column: _Column) -> Predicate:
