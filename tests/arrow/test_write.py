@@ -134,6 +134,15 @@ def test_the_text_of_a_partition_value_is_that_of_its_statistics(tmp_path, kind,
     assert add.stats.num_records == 2
 
 
+def test_a_partition_value_longer_than_a_file_name_is_kept_whole_in_the_log(tmp_path):
+    """The directory gets a shorter name, and another one for another value."""
+    values = ["é" * 300 + end for end in "ab"]
+    data = pa.table({"p": values, "v": [1, 2]})
+    adds = write(tmp_path, data, partition_by=["p"]).adds
+    assert [add.partition_values["p"] for add in adds] == values
+    assert len({add.path.rpartition("/")[0] for add in adds}) == 2
+
+
 def test_an_empty_text_cannot_be_the_partition_of_a_required_column(tmp_path):
     """It would be read back as NULL."""
     data = pa.table(

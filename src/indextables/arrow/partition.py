@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -16,6 +17,7 @@ from indextables.core.values import OMIT, encode_value
 from indextables.errors import LogCorruptedError, SchemaMismatchError
 
 NULL_DIRECTORY: Final = "__HIVE_DEFAULT_PARTITION__"
+_LONGEST: Final = 240
 # Spark's own list, and every control character: keys must not hold any.
 _ESCAPED: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\"#%'*/:=?\\{\[\]^]")
 
@@ -49,14 +51,23 @@ def partition_directory(values: Mapping[str, str | None]) -> str:
         'day=2024-01-01/city=__HIVE_DEFAULT_PARTITION__/'
     """
     return "".join(
-        f"{escape_segment(name)}={NULL_DIRECTORY if text is None else escape_segment(text)}/"
+        _shortened(f"{escape_segment(name)}={NULL_DIRECTORY if text is None else escape_segment(text)}")
+        + "/"
         for name, text in values.items()
     )
 
 
+def _shortened(segment: str) -> str:
+    """A name every file system takes (255 bytes); the value itself is in the log, whole."""
+    raw = segment.encode()
+    if len(raw) <= _LONGEST:
+        return segment
+    return f"{raw[: _LONGEST - 20].decode(errors='ignore')}~{hashlib.sha256(raw).hexdigest()[:16]}"
+
+
 def partition_text(physical: Any, kind: DataType) -> str | None:
-    """How the log spells a partition value: the text of its statistics encoding; '' is NULL."""
-    if physical is None or physical == "":
+    """How the log spells a partition value: the text of its statistics encoding; empty is NULL."""
+    if physical is None or physical in ("", b""):
         return None
     if isinstance(physical, float) and physical != physical:  # noqa: PLR0124 - NaN
         return "NaN"
@@ -96,9 +107,10 @@ def group_rows(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[
 
 
 def _canonical(array: pa.Array) -> pa.Array:
-    """Values that name the same partition made equal: '' is NULL, -0.0 is 0.0."""
-    if pa.types.is_string(array.type):
-        return pc.if_else(pc.equal(array, ""), pa.scalar(None, array.type), array)
+    """Values that name the same partition made equal: the empty text is NULL, -0.0 is 0.0."""
+    if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
+        empty = pc.equal(pc.binary_length(array), 0)
+        return pc.if_else(empty, pa.scalar(None, array.type), array)
     if pa.types.is_floating(array.type):
         return pc.if_else(pc.equal(array, 0.0), pa.scalar(0.0, array.type), array)
     return array
