@@ -10,38 +10,62 @@ from indextables._version import __version__
 
 if TYPE_CHECKING:
     from indextables.core.column import col
+    from indextables.engines.spark.scans import last_scan
+    from indextables.engines.spark.session import enable
+    from indextables.ops.repair import plan_repair, repair
     from indextables.query import QueryBuilder
     from indextables.scan.stats import query_stats
     from indextables.sql.predicate import parse_predicate
-    from indextables.table import Table, convert
+    from indextables.table import Table, check_table, convert
 
 # Public names by the module they live in; loaded when they are first used, so that importing the
 # package costs next to nothing and needs no engine.
 _LAZY: Final = {
     "Table": "indextables.table",
+    "check_table": "indextables.table",
     "convert": "indextables.table",
     "QueryBuilder": "indextables.query",
     "col": "indextables.core.column",
     "parse_predicate": "indextables.sql.predicate",
     "query_stats": "indextables.scan.stats",
+    "plan_repair": "indextables.ops.repair",
+    "repair": "indextables.ops.repair",
+    "enable": "indextables.engines.spark.session",
+    "last_scan": "indextables.engines.spark.scans",
 }
+# The packages that names need beyond the core, and the extra that installs each.
+_EXTRAS: Final = {"pyspark": "spark", "duckdb": "duckdb", "polars": "polars", "pandas": "pandas"}
 
 __all__ = [
     "QueryBuilder",
     "Table",
     "__version__",
+    "check_table",
     "col",
     "convert",
+    "enable",
     "errors",
+    "last_scan",
     "parse_predicate",
+    "plan_repair",
     "query_stats",
+    "repair",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_LAZY[name]), name)
+    try:
+        value = getattr(import_module(_LAZY[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name not in _EXTRAS:
+            raise
+        raise errors.MissingDependencyError(
+            f"indextables.{name} needs {error.name}, which is not installed",
+            hint=f"pip install 'indextables[{_EXTRAS[error.name]}]'",
+            package=error.name,
+        ) from error
     globals()[name] = value
     return value
 

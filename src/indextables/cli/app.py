@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from indextables._version import __version__
+from indextables.cli.demo import demo
 from indextables.cli.inspect import describe, files, history, plan
 from indextables.cli.maintain import check, checkpoint, vacuum
 from indextables.cli.output import advise
@@ -48,5 +49,5 @@ def main() -> None:
     """
 
 
-for command in (describe, history, files, plan, check, checkpoint, vacuum):
+for command in (demo, describe, history, files, plan, check, checkpoint, vacuum):
     main.add_command(command)
