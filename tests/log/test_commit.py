@@ -158,7 +158,7 @@ def test_a_put_that_never_gets_an_answer_is_an_error_that_says_so():
             log.store, fail_at=0, when=when, only=["put_if_absent", "head", "get"], times=None
         )
         writer = handle(store)
-        writer._seen = log._seen
+        writer._follower = log._follower
         with pytest.raises(CommitStateUnknownError, match="never said whether version") as caught:
             writer.commit(lambda s: appending(add_of(1)), snapshot=log.snapshot())
         assert caught.value.commit_id in caught.value.hint

@@ -1,52 +1,102 @@
-"""Checkpoints: the state of one version in one file, so that nobody has to read what came before."""
+"""Checkpoints: the state of one version, so that nobody has to read what came before.
+
+A checkpoint is lines of actions and a trailer, as a commit is. A large one keeps its adds in Parquet
+parts and only names them; a part that an earlier checkpoint wrote is named again, not written again.
+"""
 
 from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.log.actions import CommitInfo, Remove, StateAction, Vacuum
 from indextables.log.codec import add_object, encode_action
-from indextables.log.files import read_body
+from indextables.log.files import LogBody, read_body
 from indextables.log.lenient import dumps
+from indextables.log.lines import find_lines
 from indextables.log.names import WIDTH, LogFile, LogNames
-from indextables.log.replay import replay
+from indextables.log.parts import PART_ACTION, decode_part, encode_part, part_of, write_part
+from indextables.log.reconcile import Files
+from indextables.log.replay import replay, shape_in
+from indextables.log.retype import conform
 from indextables.log.rows import loads_extra
-from indextables.log.segments import FIELDS
+from indextables.log.segments import FIELDS, TOMBSTONES, Segment, Shape
 from indextables.log.snapshot import Snapshot
 from indextables.storage.base import LogStore
 
+Format: TypeAlias = Literal["auto", "json", "parquet"]
+
+JSON_LIMIT: Final = 10_000
+"""Splits up to which `auto` writes JSON."""
 _AT_ONCE: Final = 4096
 _INFINITIES: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A checkpoint that is in the store."""
+    """A checkpoint that is in the store, and its snapshot: the same state, with its parts as segments."""
 
     version: int
     size_in_bytes: int
     num_files: int
+    snapshot: Snapshot
     parts: int | None = None
 
 
 def read_checkpoint(store: LogStore, file: LogFile) -> Snapshot:
-    """The snapshot a checkpoint holds; LogCorruptedError if it is not intact."""
-    return replay(None, [read_body(store, file)], store.uri)
+    """The snapshot a checkpoint holds; LogCorruptedError if it, or a part of it, is not intact."""
+    body = read_body(store, file)
+    segments = tuple(_parts(store, body))
+    for segment in segments:
+        segment.table.check()
+    return replay(None, [body], store.uri, Files(segments, TOMBSTONES.empty_table()))
+
+
+def parts_of(store: LogStore, file: LogFile) -> list[str]:
+    """The keys of the parts a checkpoint names; nothing is said about whether they are there."""
+    body = read_body(store, file)
+    return [f"{file.directory}/{segment.table.ref.name}" for segment in _parts(store, body)]
+
+
+def _parts(store: LogStore, body: LogBody) -> Iterator[Segment]:
+    if PART_ACTION.encode() not in body.data:
+        return
+    names = LogNames(body.file.directory)
+    lines = find_lines(body.file.name, body.data)
+    shape = shape_in(lines)
+    for index, name, value, _ in lines.others():
+        if name == PART_ACTION:
+            yield decode_part(value, store, names, shape, lines.place(index))
 
 
 def write_checkpoint(
-    store: LogStore, names: LogNames, snapshot: Snapshot, *, keep_removes_after: int, width: int = WIDTH
+    store: LogStore,
+    names: LogNames,
+    snapshot: Snapshot,
+    *,
+    keep_removes_after: int,
+    width: int = WIDTH,
+    form: Format = "json",
 ) -> Written:
     """Writes the state of a version; removes older than `keep_removes_after` (ms) are forgotten."""
-    data = encode_checkpoint(snapshot, keep_removes_after=keep_removes_after)
+    columnar = form == "parquet" or (form == "auto" and snapshot.num_files > JSON_LIMIT)
+    if columnar:
+        segments = tuple(_as_parts(store, names, snapshot, width))
+        snapshot = replace(snapshot, state=replace(snapshot.state, segments=segments))
+        adds = [dumps(encode_part(segment)) + b"\n" for segment in segments]
+        size = sum(segment.table.ref.size for segment in segments)
+    else:
+        adds, size = list(add_lines(snapshot)), 0
+    data = _sealed(snapshot, [*_state(snapshot), *_removes(snapshot, keep_removes_after), *adds])
     store.put(names.checkpoint(snapshot.version, width), data)
-    return Written(snapshot.version, len(data), snapshot.num_files)
+    parts = len(adds) if columnar else None
+    return Written(snapshot.version, len(data) + size, snapshot.num_files, snapshot, parts)
 
 
 def write_hint(store: LogStore, names: LogNames, written: Written) -> None:
@@ -62,9 +112,45 @@ def write_hint(store: LogStore, names: LogNames, written: Written) -> None:
     store.put(names.hint, dumps(hint))
 
 
+def _as_parts(store: LogStore, names: LogNames, snapshot: Snapshot, width: int) -> Iterator[Segment]:
+    kept, fresh = choose_parts(snapshot.state.segments)
+    yield from kept
+    if not fresh:
+        return
+    shape = Shape.of(snapshot.metadata)
+    columns = shape.columns()
+    tables = [
+        pa.table([conform(segment.column(f.name), f.type) for f in columns], schema=columns)
+        for segment in fresh
+    ]
+    rows = pa.concat_tables(tables).sort_by([("seq", "ascending"), ("key", "ascending")])
+    yield write_part(store, names, rows.combine_chunks(), shape, version=snapshot.version, width=width)
+
+
+def choose_parts(segments: Sequence[Segment]) -> tuple[list[Segment], list[Segment]]:
+    """(parts that are used again, segments whose live rows go into one new part).
+
+    A part is written anew once a fifth of it is dead, or once the new part would be as large as it is:
+    so there are few parts, and writing a checkpoint costs about what has changed.
+    """
+    usable = [s for s in segments if part_of(s) is not None and s.num_live * 5 >= len(s.dead) * 4]
+    fresh = [s for s in segments if s not in usable]
+    rows = sum(segment.num_live for segment in fresh)
+    for segment in sorted(usable, key=lambda s: s.num_live):
+        if segment.num_live > rows:
+            break
+        fresh.append(segment)
+        rows += segment.num_live
+    return [s for s in usable if s not in fresh], fresh
+
+
 def encode_checkpoint(snapshot: Snapshot, *, keep_removes_after: int) -> bytes:
     """The bytes of a JSON checkpoint: every action of the state, then the trailer that proves it whole."""
     lines = [*_state(snapshot), *_removes(snapshot, keep_removes_after), *add_lines(snapshot)]
+    return _sealed(snapshot, lines)
+
+
+def _sealed(snapshot: Snapshot, lines: Sequence[bytes]) -> bytes:
     body = b"".join(lines)
     info = CommitInfo(
         operation="CHECKPOINT",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from indextables.errors import LogCorruptedError, VersionNotFoundError
-from indextables.log.checkpoint import read_checkpoint
+from indextables.log.checkpoint import parts_of, read_checkpoint
 from indextables.log.history import version_at
 from indextables.log.listing import Listing, list_log
 from indextables.log.names import LogFile, LogNames
@@ -28,14 +28,10 @@ def plan_cleanup(store: LogStore, listing: Listing, cutoff_ms: int, *, ordered: 
     intact = list(_intact(store, listing, needed))
     if len(intact) < 2 or intact[-1] > needed:
         return []
-    keep_from = intact[-1]
-    doomed = [
-        file
-        for files in (*listing.commits.values(), listing.checkpoints)
-        for file in files
-        if file.version < keep_from
-    ]
-    return sorted(doomed, key=lambda file: (file.version, file.kind))
+    commits = [file for files in listing.commits.values() for file in files]
+    old = [file for file in (*commits, *listing.checkpoints) if file.version < intact[-1]]
+    unused = _unused_parts(store, listing, keep_from=intact[-1])
+    return [*sorted(old, key=lambda file: (file.version, file.kind)), *unused]
 
 
 def _intact(store: LogStore, listing: Listing, needed: int) -> Iterator[int]:
@@ -52,9 +48,20 @@ def _intact(store: LogStore, listing: Listing, needed: int) -> Iterator[int]:
             return
 
 
+def _unused_parts(store: LogStore, listing: Listing, keep_from: int) -> list[LogFile]:
+    """Parts that no kept checkpoint names; a younger one may belong to a checkpoint on its way."""
+    old = [part for part in listing.parts if part.version < keep_from]
+    if not old:
+        return []
+    kept = (file for file in listing.checkpoints if file.version >= keep_from)
+    used = {key for file in kept for key in parts_of(store, file)}
+    return [part for part in old if part.key not in used]
+
+
 def cleanup(store: LogStore, names: LogNames, cutoff_ms: int, *, ordered: bool) -> list[str]:
     """Deletes what `plan_cleanup` names; after a failure half-way the log is as usable as before."""
-    doomed = plan_cleanup(store, list_log(store, names), cutoff_ms, ordered=ordered)
+    listing = list_log(store, names)
+    doomed = plan_cleanup(store, listing, cutoff_ms, ordered=ordered)
     for file in doomed:
         store.delete(file.key)
     if doomed:

@@ -39,6 +39,11 @@ class LogFile:
         """The name without the directory, as error messages show it."""
         return self.key.rpartition("/")[2]
 
+    @property
+    def directory(self) -> str:
+        """The log directory it is in."""
+        return self.key.rpartition("/")[0]
+
 
 @dataclass(frozen=True, slots=True)
 class LogNames:

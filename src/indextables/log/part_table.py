@@ -117,7 +117,7 @@ class PartTable:
     @cached_property
     def _file(self) -> Any:
         with self._translated():
-            filesystem = self._store.filesystem()  # type: ignore[attr-defined]
+            filesystem = self._store.filesystem()
             source = filesystem.open_input_file(self._key)
             return pq.ParquetFile(source, page_checksum_verification=True)
 

@@ -26,7 +26,7 @@ _NAME: Final = re.compile(r"(\d{18}|\d{20})\.checkpoint\.[0-9A-Za-z-]+\.parquet"
 
 
 def write_part(
-    store: LogStore, names: LogNames, table: Any, shape: Shape, version: int, width: int
+    store: LogStore, names: LogNames, table: Any, shape: Shape, *, version: int, width: int
 ) -> Segment:
     """Writes rows as a part and returns them as the segment they now are."""
     stored = _storable(table)

@@ -98,6 +98,13 @@ class Publisher:
             found=found,
         )
 
+    def is_still(self, snapshot: Snapshot) -> bool:
+        """False if the version of this snapshot is another commit by now."""
+        try:
+            return self._owner(self.file(snapshot.version)) == snapshot.commit_id
+        except ObjectNotFoundError:
+            return True  # deleted by hand, as commits below a checkpoint may be
+
     def _settled_owner(self, parent: LogFile, base: Snapshot) -> str | None:
         """The id of the version before; None if it is gone."""
         problem: StorageError | None = None

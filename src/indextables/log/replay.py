@@ -19,8 +19,9 @@ from indextables.log.actions import (
 from indextables.log.bulk import Body
 from indextables.log.decode import FILE_ACTIONS, decode_action
 from indextables.log.files import LogBody
-from indextables.log.lines import ADD, find_lines
+from indextables.log.lines import ADD, Lines, find_lines
 from indextables.log.parse import parse_adds, parse_removes
+from indextables.log.parts import PART_ACTION
 from indextables.log.protocol import check_readable, needs_trailer
 from indextables.log.reconcile import Files, Typed, reconcile
 from indextables.log.segments import TOMBSTONES, Shape
@@ -59,8 +60,10 @@ class _Facts:
                 assert_never(action)
 
 
-def replay(base: Snapshot | None, bodies: Sequence[LogBody], table_uri: str) -> Snapshot:
-    """The snapshot after these files, read in this order on top of `base`."""
+def replay(
+    base: Snapshot | None, bodies: Sequence[LogBody], table_uri: str, files: Files | None = None
+) -> Snapshot:
+    """The snapshot after these files, read in this order on top of `base` (or of just its `files`)."""
     facts = _facts_of(base)
     parsed: list[tuple[Shape | None, Body]] = []
     for position, body in enumerate(bodies, start=1):
@@ -70,7 +73,7 @@ def replay(base: Snapshot | None, bodies: Sequence[LogBody], table_uri: str) -> 
         parsed.append((Shape.of(facts.metadata) if facts.metadata else None, lines))
     adds = list(_typed(parsed, table_uri))
     removes = parse_removes([body for _, body in parsed], table_uri)
-    state = base.state if base else Files((), TOMBSTONES.empty_table())
+    state = base.state if base else files or Files((), TOMBSTONES.empty_table())
     return _snapshot(facts, bodies[-1], reconcile(state, adds, removes), table_uri)
 
 
@@ -91,6 +94,16 @@ def winner(before: Snapshot, body: LogBody, table_uri: str) -> Winner:
     )
 
 
+def shape_in(lines: Lines) -> Shape:
+    """How rows are typed by the metaData in these lines."""
+    for index, name, value, raw in lines.others():
+        if name == "metaData":
+            metadata = decode_action(name, value, raw, lines.place(index))
+            assert isinstance(metadata, Metadata)
+            return Shape.of(metadata)
+    raise lines.place(0).corrupted("there is no metaData, so the schema is not known")
+
+
 def _facts_of(base: Snapshot | None) -> _Facts:
     if base is None:
         return _Facts()
@@ -108,6 +121,8 @@ def _read(facts: _Facts, body: LogBody, position: int) -> tuple[_Facts, Body]:
     unknown: list[Unknown] = []
     strays: list[tuple[int, str, Any]] = []
     for index, name, value, raw in lines.others():
+        if name == PART_ACTION and body.file.kind == "checkpoint":
+            continue  # its rows are among the files this replay starts from
         if name in FILE_ACTIONS:
             strays.append((index, name, value))
             continue

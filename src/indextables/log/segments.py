@@ -78,7 +78,7 @@ class Shape:
         return self.partition_type if column == "partition_values" else self.stats_type
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Segment:
     """Rows that never change, typed by `shape`; `dead` marks those that are no longer in the table."""
 

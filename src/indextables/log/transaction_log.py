@@ -7,11 +7,11 @@ import itertools
 import logging
 import time
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable
+from typing import Final, cast
 
 from indextables.config import (
+    CHECKPOINT_FORMAT,
     CHECKPOINT_INTERVAL,
     COMMIT_MAX_ATTEMPTS,
     LOG_RETENTION,
@@ -21,47 +21,24 @@ from indextables.config import (
 from indextables.errors import (
     IndexTablesError,
     LogReplacedError,
-    ObjectNotFoundError,
     TableExistsError,
     VersionNotFoundError,
 )
-from indextables.log.checkpoint import Written, write_checkpoint, write_hint
+from indextables.log.checkpoint import Format, Written, write_checkpoint, write_hint
 from indextables.log.cleanup import cleanup
 from indextables.log.commit import Committed, Planner, commit, first_snapshot, sealed
-from indextables.log.files import LogBody, read_info
+from indextables.log.follow import Follower, Seen
 from indextables.log.history import HistoryEntry, history, version_at
-from indextables.log.listing import Listing, check_one_width, find_commit, list_from, list_log
-from indextables.log.load import load, read_bodies
-from indextables.log.names import LOG_DIRECTORY, WIDTH, LogFile, LogNames
+from indextables.log.listing import list_log
+from indextables.log.load import load
+from indextables.log.names import LOG_DIRECTORY, WIDTH, LogNames
 from indextables.log.plan import CommitPlan
 from indextables.log.protocol import needs_trailer
 from indextables.log.publish import Publisher
-from indextables.log.replay import replay
 from indextables.log.snapshot import Snapshot
 from indextables.storage.base import LogStore
 
 _logger: Final = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """The newest snapshot this handle knows, what its commit looked like, and the log's spelling."""
-
-    snapshot: Snapshot
-    commit: tuple[LogFile, ...]
-    width: int
-    widths: frozenset[int]
-
-    @classmethod
-    def of(cls, snapshot: Snapshot, listing: Listing) -> _Seen:
-        """What a listing shows."""
-        commit = listing.commits.get(snapshot.version, ())
-        return cls(snapshot, commit, listing.width, listing.widths)
-
-    def then(self, snapshot: Snapshot, listing: Listing) -> _Seen:
-        """The same log, later."""
-        commit = listing.commits.get(snapshot.version, ())
-        return _Seen(snapshot, commit, self.width, self.widths | listing.widths)
 
 
 class TransactionLog:
@@ -84,7 +61,7 @@ class TransactionLog:
         self._config = config or Config({})
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
         self._pause = pause
-        self._seen: _Seen | None = None
+        self._follower = Follower(store, self.names)
 
     def configured(self, config: Config) -> TransactionLog:
         """The same log with other settings; what was read before is not read again."""
@@ -95,7 +72,7 @@ class TransactionLog:
             now_ms=self._now_ms,
             pause=self._pause,
         )
-        other._seen = self._seen
+        other._follower = self._follower
         return other
 
     def snapshot(
@@ -107,7 +84,7 @@ class TransactionLog:
         if timestamp is not None:
             version = self._version_at(_milliseconds(timestamp))
         if version is None:
-            return self._newest()
+            return self._follower.newest()
         return load(self.store, self.names, version)[0]
 
     def exists(self) -> bool:
@@ -118,7 +95,7 @@ class TransactionLog:
         """The commits that are kept, newest first."""
         listing = list_log(self.store, self.names)
         if listing.newest < 0:
-            self._newest()  # raises what is wrong
+            self._follower.newest()  # raises what is wrong
         return list(itertools.islice(history(self.store, listing), limit))
 
     def create(self, plan: CommitPlan) -> Committed:
@@ -130,7 +107,7 @@ class TransactionLog:
         if not publisher.publish(0, data, commit_id):
             raise self._exists()
         snapshot = first_snapshot(publisher.file(0), data, self.store.uri)
-        self._remember(_Seen(snapshot, (), WIDTH, frozenset({WIDTH})))
+        self._follower.learn(Seen(snapshot, (), WIDTH, frozenset({WIDTH})))
         return Committed(0, snapshot)
 
     def commit(self, planner: Planner, snapshot: Snapshot | None = None) -> Committed:
@@ -138,38 +115,48 @@ class TransactionLog:
 
         `snapshot` is what the planner may already have read (the newest without one).
         """
-        base = snapshot or self._newest()
-        seen = self._writable()
+        base = snapshot or self._follower.newest()
+        seen = self._follower.writable()
         done = commit(
             self._publisher(seen.width),
             planner,
             base,
-            winners_after=lambda known: self._commits_after(known, seen.width),
+            winners_after=lambda known: self._follower.commits_after(known, seen.width),
             max_attempts=self._setting(base).get(COMMIT_MAX_ATTEMPTS),
         )
         if not done.no_op:
-            self._remember(_Seen(done.snapshot, (), seen.width, seen.widths))
+            self._follower.learn(seen.written(done.snapshot))
             self._after_commit(done.snapshot)
         return done
 
     def checkpoint(self, snapshot: Snapshot | None = None) -> Written:
         """Writes a checkpoint of the newest version (or of this snapshot) and points to it."""
-        snapshot = snapshot or self._newest()
-        width = self._writable().width
-        retention = self._setting(snapshot).get(VACUUM_RETENTION) / dt.timedelta(milliseconds=1)
+        snapshot = snapshot or self._follower.newest()
+        width = self._follower.writable().width
+        settings = self._setting(snapshot)
+        retention = settings.get(VACUUM_RETENTION) / dt.timedelta(milliseconds=1)
         written = write_checkpoint(
             self.store,
             self.names,
             snapshot,
             keep_removes_after=self._now_ms() - int(retention),
             width=width,
+            form=cast("Format", settings.get(CHECKPOINT_FORMAT)),
         )
+        if not self._publisher(width).is_still(snapshot):
+            self.store.delete(self.names.checkpoint(snapshot.version, width))
+            raise LogReplacedError(
+                f"the log was replaced while version {snapshot.version} was checkpointed",
+                hint="open the table again",
+                version=snapshot.version,
+            )
         write_hint(self.store, self.names, written)
+        self._follower.exchange(snapshot, written.snapshot)
         return written
 
     def cleanup(self) -> list[str]:
         """Deletes log files that no version within the retention needs; returns their keys."""
-        snapshot = self._newest()
+        snapshot = self._follower.newest()
         retention = self._setting(snapshot).get(LOG_RETENTION) / dt.timedelta(milliseconds=1)
         ordered = needs_trailer(snapshot.protocol)
         return cleanup(self.store, self.names, self._now_ms() - int(retention), ordered=ordered)
@@ -198,54 +185,6 @@ class TransactionLog:
             uri=self.store.uri,
         )
 
-    def _newest(self) -> Snapshot:
-        """The newest version: what is known already, and the commits after it."""
-        seen = self._seen
-        if seen is None:
-            return self._reload()
-        known = seen.snapshot
-        listing = list_from(self.store, self.names, known.version, seen.width)
-        if listing.complete or not self._is_same(seen, listing):
-            return self._reload()
-        try:
-            bodies = self._bodies(known, listing)
-            newest = replay(known, bodies, self.store.uri) if bodies else known
-        except (LogReplacedError, ObjectNotFoundError):
-            return self._reload()
-        return self._remember(seen.then(newest, listing))
-
-    def _reload(self) -> Snapshot:
-        return self._remember(_Seen.of(*load(self.store, self.names)))
-
-    def _bodies(self, known: Snapshot, listing: Listing) -> list[LogBody]:
-        wanted = range(known.version + 1, listing.newest + 1)
-        return read_bodies(self.store, [find_commit(self.store, listing, v) for v in wanted])
-
-    def _is_same(self, seen: _Seen, listing: Listing) -> bool:
-        """The commit this handle knows is still the one under its name."""
-        now = listing.commits.get(seen.snapshot.version, ())
-        if seen.commit == now or not now:
-            return bool(now)
-        info = read_info(self.store, now[0])
-        return (info.commit_id if info else None) == seen.snapshot.commit_id
-
-    def _commits_after(self, known: Snapshot, width: int) -> Sequence[LogBody]:
-        listing = list_from(self.store, self.names, known.version + 1, width)
-        check_one_width(listing.widths | {width})
-        return self._bodies(known, listing)
-
-    def _writable(self) -> _Seen:
-        if self._seen is None:
-            self._newest()
-        assert self._seen is not None
-        check_one_width(self._seen.widths)
-        return self._seen
-
-    def _remember(self, seen: _Seen) -> Snapshot:
-        """What was learned last counts: a log put in place of the one we knew may be shorter."""
-        self._seen = seen
-        return seen.snapshot
-
     def _version_at(self, timestamp_ms: int) -> int:
         if timestamp_ms > self._now_ms():
             raise VersionNotFoundError(
@@ -253,7 +192,7 @@ class TransactionLog:
                 hint="leave out the timestamp to read the newest version",
                 timestamp_ms=timestamp_ms,
             )
-        ordered = needs_trailer(self._newest().protocol)
+        ordered = needs_trailer(self._follower.newest().protocol)
         listing = list_log(self.store, self.names)
         return version_at(self.store, listing, timestamp_ms, ordered=ordered)
 
