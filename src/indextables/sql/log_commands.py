@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 import pyarrow as pa
 
+from indextables.arrow.executor import ArrowExecutor
 from indextables.config import VACUUM_RETENTION
+from indextables.ops.analyze import analyze
 from indextables.ops.describe_log import LOG_COLUMNS, describe_log
 from indextables.ops.time_travel import truncate_time_travel
 from indextables.ops.vacuum import vacuum
@@ -19,6 +22,9 @@ _CHECKPOINT: Final = pa.schema(
         ("num_files", pa.int64()),
         ("size_in_bytes", pa.int64()),
     ]
+)
+_ANALYZED: Final = pa.schema(
+    [("table_path", pa.string()), ("version", pa.int64()), ("analyzed_splits", pa.int64())]
 )
 _DELETED: Final = pa.schema(
     [("path", pa.string()), ("size", pa.int64()), ("what", pa.string()), ("deleted", pa.bool_())]
@@ -61,7 +67,7 @@ def plan_purge(context: Context, arguments: Arguments) -> pa.Table:
 
 def _purged(context: Context, arguments: Arguments, *, apply: bool) -> pa.Table:
     unit = "days" if "days" in arguments else "hours"
-    options = {VACUUM_RETENTION.key: f"{arguments[unit]} {unit}"}
+    options = {**_options(context), VACUUM_RETENTION.key: f"{arguments[unit]} {unit}"}
     plan = vacuum(context.open_log(arguments["path"]), apply=apply, options=options)
     found = (("unreferenced", plan.files), ("left by a crash", plan.temporaries))
     return _deleted(
@@ -82,6 +88,23 @@ def plan_truncate(context: Context, arguments: Arguments) -> pa.Table:
 def _truncated(context: Context, arguments: Arguments, *, apply: bool) -> pa.Table:
     plan = truncate_time_travel(context.open_log(arguments["path"]), apply=apply)
     return _deleted([(file.key, file.size, file.kind) for file in plan.files], plan.applied)
+
+
+def compute_statistics(context: Context, arguments: Arguments) -> pa.Table:
+    """Builds the statistics that splits lack: of these columns, or of those a write would collect."""
+    log = context.open_log(arguments["path"])
+    columns = json.loads(arguments["columns"]) if "columns" in arguments else None
+    done = analyze(log, ArrowExecutor(log.store), columns, options=_options(context))
+    row = {
+        "table_path": arguments["path"],
+        "version": done.version,
+        "analyzed_splits": done.metrics.get("numAnalyzedFiles", 0),
+    }
+    return pa.Table.from_pylist([row], _ANALYZED)
+
+
+def _options(context: Context) -> dict[str, str]:
+    return {setting.key: setting.value for setting in context.config.settings.values()}
 
 
 def _deleted(files: list[tuple[str, int, str]], applied: bool) -> pa.Table:
@@ -106,4 +129,8 @@ COMMANDS: Final = (
     ),
     Command(_TRUNCATE, truncate),
     Command(f"{_TRUNCATE} DRY RUN", plan_truncate),
+    Command(
+        "ANALYZE INDEXTABLES <path:text> COMPUTE STATISTICS [FOR COLUMNS <columns>]",
+        compute_statistics,
+    ),
 )
