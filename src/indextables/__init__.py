@@ -10,6 +10,7 @@ from indextables._version import __version__
 
 if TYPE_CHECKING:
     from indextables.core.column import col
+    from indextables.engines.polars import scan_polars
     from indextables.engines.spark.scans import last_scan
     from indextables.engines.spark.session import enable
     from indextables.ops.repair import plan_repair, repair
@@ -28,6 +29,7 @@ _LAZY: Final = {
     "col": "indextables.core.column",
     "parse_predicate": "indextables.sql.predicate",
     "query_stats": "indextables.scan.stats",
+    "scan_polars": "indextables.engines.polars",
     "plan_repair": "indextables.ops.repair",
     "repair": "indextables.ops.repair",
     "enable": "indextables.engines.spark.session",
@@ -50,6 +52,7 @@ __all__ = [
     "plan_repair",
     "query_stats",
     "repair",
+    "scan_polars",
 ]
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from indextables.core.arrays import FileMask
 from indextables.core.bind import bind
 from indextables.core.predicate import Predicate
 from indextables.core.types import StructType
@@ -25,6 +26,8 @@ class Planner:
 
     log: TransactionLog
     snapshot: Snapshot
+    within: FileMask | None = None
+    """The splits to choose from; None: all of the snapshot's."""
 
     @classmethod
     def open(
@@ -64,11 +67,11 @@ class Planner:
 
     def plan_bound(self, bound: Predicate | None) -> Plan:
         """The same for a condition that was bound before."""
-        return plan_files(self.snapshot, bound, case_sensitive=True)
+        return plan_files(self.snapshot, bound, within=self.within, case_sensitive=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (self.store, self.snapshot.version)
+        return _reopened, (self.store, self.snapshot.version, self.within)
 
 
-def _reopened(store: LogStore, version: int) -> Planner:
-    return Planner.open(store, version=version)
+def _reopened(store: LogStore, version: int, within: FileMask | None) -> Planner:
+    return replace(Planner.open(store, version=version), within=within)

@@ -1,0 +1,102 @@
+"""A plan as a LazyFrame: Polars' own Parquet scan where it reads the splits right, our reader elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from indextables.arrow.partition import partition_scalar
+from indextables.arrow.read import Reading, read_batches
+from indextables.core.arrays import FileMask
+from indextables.core.types import Field, StructType, schema_to_arrow
+from indextables.engines.native import NativeGroup, native_plan
+from indextables.engines.polars.expressions import predicate_of
+from indextables.scan.plan import Plan
+from indextables.scan.planner import Planner
+from indextables.storage.base import LogStore
+
+
+def polars_schema(schema: StructType) -> pl.Schema:
+    """The table's columns in Polars' types."""
+    empty = pl.from_arrow(schema_to_arrow(schema).empty_table())
+    assert isinstance(empty, pl.DataFrame)
+    return empty.schema
+
+
+def lazy_frame(plan: Plan, store: LogStore) -> pl.LazyFrame:
+    """The rows of the plan's splits, all of them: Polars filters."""
+    schema = plan.snapshot.schema
+    found = native_plan(plan, store)
+    parts = [_scan(group, schema) for group in found.groups]
+    if found.others.any():
+        parts.append(_read(plan, found.others, store))
+    if not parts:
+        return pl.LazyFrame(schema=polars_schema(schema))
+    return parts[0] if len(parts) == 1 else pl.concat(parts)
+
+
+def _scan(group: NativeGroup, schema: StructType) -> pl.LazyFrame:
+    """Polars' scan of files that are alike; older ones are cast to the types of today."""
+    stored = StructType(tuple(f for f in group.written if f.name not in group.partition_values))
+    frame = pl.scan_parquet(
+        group.paths,
+        schema=polars_schema(stored),
+        glob=False,  # names may hold brackets
+        hive_partitioning=False,  # the log has the values
+    )
+    today = polars_schema(schema)
+    changes = [_column(field, group, today[field.name]) for field in schema]
+    return frame.with_columns([c for c in changes if c is not None]).select(schema.names)
+
+
+def _column(field: Field, group: NativeGroup, dtype: pl.DataType) -> pl.Expr | None:
+    """What to put in place of a column of the files; None where it is as the table has it."""
+    if field.name in group.partition_values:
+        value = partition_scalar(group.partition_values[field.name], field.type)
+        return pl.lit(value.as_py(), dtype).alias(field.name)
+    before = group.stored(field)
+    if before is None:
+        return pl.lit(None, dtype).alias(field.name)
+    return None if before.type == field.type else pl.col(field.name).cast(dtype)
+
+
+def planning_source(planner: Planner) -> pl.LazyFrame:
+    """A LazyFrame for Polars versions without resolvers: it plans, and scans, when Polars reads it."""
+
+    def rows(
+        columns: list[str] | None, predicate: pl.Expr | None, limit: int | None, size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        del size
+        useful = predicate if limit is None else None  # a limit comes before the filter
+        plan = planner.plan(None if useful is None else predicate_of(useful))
+        frame = lazy_frame(plan, planner.store)
+        frame = frame if limit is None else frame.head(limit)
+        frame = frame if predicate is None else frame.filter(predicate)
+        yield (frame if columns is None else frame.select(columns)).collect()
+
+    return register_io_source(rows, schema=polars_schema(planner.schema))
+
+
+def _read(plan: Plan, mask: FileMask, store: LogStore) -> pl.LazyFrame:
+    """The rows of these splits as our reader gives them, a batch at a time."""
+    schema = plan.snapshot.schema
+    splits = plan.snapshot.splits(mask)
+
+    def rows(
+        columns: list[str] | None, predicate: pl.Expr | None, limit: int | None, size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        del size
+        names = schema.names if columns is None else tuple(columns)
+        left = limit
+        for batch in read_batches(Reading(store, schema, names), splits):
+            frame = pl.from_arrow(batch)
+            assert isinstance(frame, pl.DataFrame)
+            frame = frame if left is None else frame.head(left)
+            left = left if left is None else left - frame.height
+            yield frame if predicate is None else frame.filter(predicate)
+            if left == 0:
+                return
+
+    return register_io_source(rows, schema=polars_schema(schema))

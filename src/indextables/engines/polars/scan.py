@@ -1,0 +1,36 @@
+"""`it.scan_polars`: a LazyFrame whose filters reach the planner."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from indextables.engines.polars.frames import planning_source
+from indextables.scan.planner import Planner
+from indextables.storage.base import LogStore
+
+
+def scan_polars(
+    table: str | Path | LogStore,
+    *,
+    version: int | None = None,
+    timestamp: int | dt.datetime | None = None,
+    follow: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+) -> pl.LazyFrame:
+    """The table as a LazyFrame; each collect opens only the files its filters need.
+
+    It is the version of this moment, or the one asked for, however often it is collected. With
+    `follow` each collect sees the newest version instead.
+    """
+    planner = Planner.open(table, version=version, timestamp=timestamp, storage_options=storage_options)
+    if find_spec("polars.lazyframe.resolver") is None:
+        return planning_source(planner)
+    from indextables.engines.polars.resolver import TableResolver  # noqa: PLC0415 - newer Polars only
+
+    return pl.LazyFrame.from_lazyframe_resolver(TableResolver(planner, follow=follow))
