@@ -119,7 +119,7 @@ def _schema(plan: Any) -> StructType:
     """The columns of CREATE TABLE as PySpark's type."""
     tools = jvm_tools()
     fields = tools.seq(column.toV1Column() for column in _each(plan.columns()))
-    kind = tools.lookup("org.apache.spark.sql.types.StructType").apply(fields)
+    kind = tools.lookup("org.apache.spark.sql.types.DataTypes").createStructType(tools.as_java(fields))
     return StructType.fromJson(orjson.loads(kind.json()))
 
 

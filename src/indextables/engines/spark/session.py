@@ -14,7 +14,7 @@ import orjson
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 
-from indextables.engines.spark import errors
+from indextables.engines.spark import errors, write_capture
 from indextables.engines.spark.formats import is_ours
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.reader import one_path, read_table, refuse_schema
@@ -30,6 +30,7 @@ def enable(spark: Any) -> Any:
             hint="spark = indextables.enable(SparkSession.builder.getOrCreate())",
         )
     errors.install()
+    write_capture.install()
     _replace(DataFrameReader, "load", _load)
     _replace(DataFrameReader, "table", _reader_table)
     _replace(SparkSession, "table", _session_table)

@@ -1,0 +1,80 @@
+"""The heavy work of the verbs as Spark jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from indextables.arrow.write import Rewritten, WriteTarget, Written
+from indextables.core.predicate import Predicate
+from indextables.core.stats import SplitStats
+from indextables.core.types import FieldPath, StructType
+from indextables.engines.spark.fit import fit, frame_schema, quoted
+from indextables.engines.spark.location import Place
+from indextables.engines.spark.measure import Measurement, measure
+from indextables.engines.spark.native_write import NativeWriter
+from indextables.engines.spark.rewrite import rewrite_splits
+from indextables.engines.spark.row_checks import inside
+from indextables.errors import UnsupportedTypeError
+from indextables.log.split import Split
+
+
+@dataclass(frozen=True, slots=True)
+class SparkExecutor:
+    """Takes DataFrames; reads and writes files with Spark's own Parquet code, on the executors."""
+
+    session: SparkSession
+    place: Place
+    parquet_options: Mapping[str, str] = field(default_factory=dict)
+    """For Spark's Parquet writer: compression, maxRecordsPerFile and the like."""
+    assign: bool = False
+    """Convert values as SQL's INSERT does, instead of widening them only."""
+
+    def prepare(self, data: Any) -> DataFrame:
+        """The DataFrame itself: it runs when it is written, once."""
+        if not isinstance(data, DataFrame):
+            raise UnsupportedTypeError(
+                f"cannot write a {type(data).__module__}.{type(data).__qualname__} with Spark",
+                hint="pass a Spark DataFrame, or write Arrow, pandas and Polars data with Table.append",
+            )
+        return data
+
+    def source_schema(self, data: DataFrame) -> StructType:
+        """The schema a table of exactly this data would have."""
+        return frame_schema(data)
+
+    def write(
+        self,
+        data: DataFrame,
+        target: WriteTarget,
+        *,
+        merge: bool = False,
+        within: Predicate | None = None,
+    ) -> Written:
+        """The data as new splits; nothing is left behind if a row does not fit."""
+        fitted = fit(data, target.schema, merge=merge, assign=self.assign)
+        if within is not None:
+            name = target.file_schema.names[0]
+            fitted = fitted.withColumn(name, inside(F.col(quoted(name)), within))
+        return self._writer.write(fitted, target)
+
+    def rewrite(
+        self, splits: Sequence[Split], condition: Predicate, target: WriteTarget
+    ) -> Mapping[str, Rewritten]:
+        """Each split without the rows the condition is TRUE for; untouched ones are left out."""
+        return rewrite_splits(self._writer, splits, condition, target)
+
+    def collect(
+        self, splits: Sequence[Split], schema: StructType, columns: Sequence[FieldPath]
+    ) -> Mapping[str, SplitStats]:
+        """Exact statistics of these leaves, from the rows, in one job."""
+        keys = [split.path for split in splits]
+        return measure(self.session, self.place, keys, Measurement(schema, columns))
+
+    @property
+    def _writer(self) -> NativeWriter:
+        return NativeWriter(self.session, self.place, self.parquet_options)

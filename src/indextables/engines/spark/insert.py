@@ -1,0 +1,120 @@
+"""INSERT and CREATE TABLE: rows by position or by name, fixed partitions, what an OVERWRITE replaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from indextables.config import Config
+from indextables.core.types import StructType, resolve, schema_from_json
+from indextables.engines.spark.fit import spark_type
+from indextables.engines.spark.settings import settings_of
+from indextables.engines.spark.statements import Create, Insert
+from indextables.engines.spark.tables import open_table
+from indextables.engines.spark.write_options import WriteOptions
+from indextables.engines.spark.writer import SaveMode, Write, condition_of, execute
+from indextables.errors import SchemaMismatchError, TableExistsError
+from indextables.log.snapshot import Snapshot
+from indextables.ops.create import create, new_metadata
+from indextables.ops.partitions import partition_condition
+from indextables.ops.rewrite import Condition, SamePartitions
+
+
+def insert(session: SparkSession, statement: Insert) -> None:
+    """Carries out an INSERT INTO, INSERT OVERWRITE or INSERT … REPLACE WHERE."""
+    snapshot = open_table(session, statement.path).log.snapshot()
+    rows = _named(statement, snapshot)
+    replaces: Condition | SamePartitions | None = None
+    if statement.replace_where is not None:
+        replaces = condition_of(session, statement.replace_where)
+    elif statement.overwrite and _fixed(statement.partition):
+        replaces = _partition(_fixed(statement.partition), snapshot)
+    is_overwrite = statement.overwrite or statement.replace_where is not None
+    execute(
+        Write(
+            rows,
+            statement.path,
+            "overwrite" if is_overwrite else "append",
+            if_missing="error",
+            assign=True,
+            replaces=replaces,
+        )
+    )
+
+
+def insert_frame(write: Write) -> None:
+    """`df.write.insertInto`: columns by position, whatever they are called."""
+    schema = open_table(write.session, write.path).log.snapshot().schema
+    rows = _by_position(write.frame, schema.names)
+    execute(replace(write, frame=rows, if_missing="error", assign=True))
+
+
+def _named(statement: Insert, snapshot: Snapshot) -> DataFrame:
+    """The rows with every column of the table, under its name."""
+    schema = snapshot.schema
+    fixed = _fixed(statement.partition)
+    spelled = {resolve(schema, (name,))[0][0]: value for name, value in fixed.items()}
+    rows = statement.rows
+    if not statement.by_name:
+        named = [resolve(schema, (name,))[0][0] for name in statement.columns]
+        rows = _by_position(rows, named or [n for n in schema.names if n not in spelled])
+    there = {name.lower() for name in rows.columns}
+    for field in schema:
+        if field.name in spelled:
+            rows = rows.withColumn(field.name, F.lit(spelled[field.name]).cast(spark_type(field.type)))
+        elif field.name.lower() not in there:
+            rows = rows.withColumn(field.name, F.lit(None).cast(spark_type(field.type)))
+    return rows
+
+
+def _by_position(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    if len(rows.columns) != len(names):
+        raise SchemaMismatchError(
+            f"the rows have {len(rows.columns)} columns, and {len(names)} are to be filled: {', '.join(names)}",
+            hint="give a value for each column, or name the columns: INSERT INTO … (a, b) …",
+        )
+    return rows.toDF(*names)
+
+
+def _fixed(partition: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in partition.items() if value is not None}
+
+
+def _partition(fixed: Mapping[str, str], snapshot: Snapshot) -> Condition:
+    """The partitions a PARTITION clause fixes; every value of the columns it leaves open."""
+    names = {resolve(snapshot.schema, (name,))[0][0]: value for name, value in fixed.items()}
+    metadata = replace(snapshot.metadata, partition_columns=tuple(names))
+    return Condition(partition_condition([names], metadata))
+
+
+def create_table(session: SparkSession, statement: Create) -> None:
+    """Carries out CREATE TABLE, CREATE TABLE … AS SELECT, and their OR REPLACE forms."""
+    if statement.is_filled or statement.replace:
+        options = WriteOptions(overwrite_schema=statement.replace)
+        mode: SaveMode = "ignore" if statement.if_not_exists else "error"
+        if statement.replace:
+            mode = "overwrite"
+        execute(
+            Write(
+                statement.rows,
+                statement.path,
+                mode,
+                options,
+                statement.partition_by,
+                statement.properties,
+            )
+        )
+        return
+    log = open_table(session, statement.path).log
+    schema: StructType = schema_from_json(statement.rows.schema.json())
+    metadata = new_metadata(
+        schema, partition_by=statement.partition_by, properties=statement.properties
+    )
+    try:
+        create(log.configured(Config.of(write=settings_of(session))), metadata)
+    except TableExistsError:
+        if not statement.if_not_exists:
+            raise

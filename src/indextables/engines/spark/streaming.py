@@ -1,0 +1,103 @@
+"""A Structured Streaming sink: each batch is one commit, and a batch that is run again is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from indextables.engines.spark.formats import is_ours
+from indextables.engines.spark.gateway import jvm_tools
+from indextables.engines.spark.patching import (
+    arguments_of,
+    collect,
+    names_in,
+    options_of,
+    replace_method,
+)
+from indextables.engines.spark.plan_rewrite import name_path
+from indextables.engines.spark.write_options import WriteOptions
+from indextables.engines.spark.writer import Write, execute
+from indextables.errors import ConfigError
+from indextables.log.actions import Txn
+
+_OF_THE_STREAM = ("checkpointlocation", "queryname")
+
+
+def install() -> None:
+    """`df.writeStream` knows tables of ours; doing it again changes nothing."""
+    replace_method(DataStreamWriter, "start", _start)
+    replace_method(DataStreamWriter, "toTable", _to_table)
+
+
+def _start(original: Any) -> Any:
+    def start(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given = arguments_of(original, self, *args, **kwargs)
+        collect(self, given)
+        if not is_ours(self._jwrite.source()):
+            return original(self, given.get("path"))
+        return _into_table(self, given.get("path"), original)
+
+    return start
+
+
+def _to_table(original: Any) -> Any:
+    def to_table(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given = arguments_of(original, self, *args, **kwargs)
+        parser = self._spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
+        path = name_path(self._spark, parser.parseMultipartIdentifier(given["tableName"]))
+        if path is None:
+            return original(self, *args, **kwargs)
+        collect(self, given)
+        return _into_table(self, path, DataStreamWriter.start)
+
+    return to_table
+
+
+def _into_table(writer: Any, path: str | None, start: Any) -> Any:
+    java = writer._jwrite  # noqa: SLF001
+    options = WriteOptions.of(
+        {k: v for k, v in options_of(java).items() if k.lower() not in _OF_THE_STREAM}
+    )
+    location = path or options.path
+    if not location:
+        raise ConfigError("a stream is written to a path, and none is given", hint="start('/path')")
+    mode = str(java.outputMode().toString()).lower()
+    if mode == "update":
+        raise ConfigError(
+            "a table takes the output modes append and complete, not update",
+            hint="update rows by their key with foreachBatch and Table.upsert",
+        )
+    sink = Sink(location, names_in(java.partitioningColumns()), options, is_complete=mode == "complete")
+    # Spark refuses partition columns together with foreachBatch; the table partitions the rows itself.
+    getattr(java, "partitioningColumns_$eq")(jvm_tools().none)
+    return start(writer.foreachBatch(sink))
+
+
+class Sink:
+    """What each batch of a stream is written with; called by Spark with the batch and its number."""
+
+    def __init__(
+        self, path: str, partition_by: tuple[str, ...], options: WriteOptions, *, is_complete: bool
+    ) -> None:
+        self._path = path
+        self._partition_by = partition_by
+        self._options = options
+        self._is_complete = is_complete
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        """One commit for the batch, whichever attempt this is."""
+        query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        # The query's id lives in its checkpoint: it is the same after every restart.
+        txn = None if query is None else Txn(query, number)
+        execute(
+            Write(
+                batch,
+                self._path,
+                "overwrite" if self._is_complete else "append",
+                replace(self._options, txn=txn),
+                self._partition_by,
+            )
+        )

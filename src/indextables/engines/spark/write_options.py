@@ -1,0 +1,117 @@
+"""What the options of one write ask for, checked before anything runs."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from pyspark.sql import SparkSession
+
+from indextables.config import PREFIX
+from indextables.errors import ConfigError
+from indextables.log.actions import Txn
+
+OWN: Final = (
+    "path",
+    "mergeSchema",
+    "overwriteSchema",
+    "replaceWhere",
+    "partitionOverwriteMode",
+    "txnAppId",
+    "txnVersion",
+)
+"""Options of a write besides `spark.indextables.*`; all others are for Spark's Parquet writer."""
+
+_FLAGS: Final = {"true": True, "false": False}
+_OVERWRITE_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """One write's options by what they are for."""
+
+    path: str | None = None
+    merge_schema: bool = False
+    overwrite_schema: bool = False
+    replace_where: str | None = None
+    overwrite_mode: Literal["static", "dynamic"] | None = None
+    txn: Txn | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """The `spark.indextables.*` options."""
+    parquet: Mapping[str, str] = field(default_factory=dict)
+    """What Spark's own writer gets: compression, maxRecordsPerFile, …"""
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> WriteOptions:
+        """The options, whatever case their names are written in; ConfigError for what cannot be."""
+        by_name = {name.lower(): str(value) for name, value in given.items()}
+        own = {name: by_name.get(name.lower()) for name in OWN}
+        rest = {n: str(v) for n, v in given.items() if n.lower() not in {o.lower() for o in OWN}}
+        parquet = {n: v for n, v in rest.items() if not n.lower().startswith(PREFIX)}
+        for name in parquet:
+            _refuse_misspelling(name)
+        return cls(
+            path=own["path"],
+            merge_schema=_flag("mergeSchema", own["mergeSchema"]),
+            overwrite_schema=_flag("overwriteSchema", own["overwriteSchema"]),
+            replace_where=own["replaceWhere"],
+            overwrite_mode=_mode(own["partitionOverwriteMode"]),
+            txn=_txn(own["txnAppId"], own["txnVersion"]),
+            settings={n: v for n, v in rest.items() if n.lower().startswith(PREFIX)},
+            parquet=parquet,
+        )
+
+    def is_dynamic(self, session: SparkSession) -> bool:
+        """Whether an overwrite replaces only the partitions it has rows for."""
+        if self.overwrite_mode is not None:
+            return self.overwrite_mode == "dynamic"
+        return str(session.conf.get(_OVERWRITE_MODE)).lower() == "dynamic"
+
+
+def _flag(name: str, text: str | None) -> bool:
+    if text is not None and text.lower() not in _FLAGS:
+        raise ConfigError(
+            f"{name} cannot be {text!r}", hint="it is true or false", key=name, value=text
+        )
+    return text is not None and _FLAGS[text.lower()]
+
+
+def _mode(text: str | None) -> Literal["static", "dynamic"] | None:
+    match text.lower() if text else None:
+        case None:
+            return None
+        case "static":
+            return "static"
+        case "dynamic":
+            return "dynamic"
+        case _:
+            raise ConfigError(
+                f"partitionOverwriteMode cannot be {text!r}",
+                hint="it is static (replace everything) or dynamic (only partitions with new rows)",
+                key="partitionOverwriteMode",
+                value=text,
+            )
+
+
+def _txn(app_id: str | None, version: str | None) -> Txn | None:
+    if app_id is None and version is None:
+        return None
+    if app_id is None or version is None or not re.fullmatch(r"\d{1,18}", version, re.ASCII):
+        raise ConfigError(
+            f"txnAppId is {app_id!r} and txnVersion is {version!r}: both are needed, the second as a number",
+            hint="a batch with the same application and version is then written once, however often it runs",
+        )
+    return Txn(app_id, int(version))
+
+
+def _refuse_misspelling(name: str) -> None:
+    """An option that Parquet would silently ignore, although it looks like one of ours."""
+    folded = {own.lower(): own for own in OWN}
+    close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.85)
+    if close:
+        raise ConfigError(
+            f"there is no option {name!r}", hint=f"did you mean {folded[close[0]]!r}?", key=name
+        )

@@ -1,0 +1,217 @@
+"""A captured write, carried out: which verb it is, on which table, with which options in force."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias, assert_never
+
+from pyspark.sql import DataFrame, SparkSession
+
+from indextables.config import Config
+from indextables.core.predicate import Predicate
+from indextables.core.types import StructType
+from indextables.engines.spark.executor import SparkExecutor
+from indextables.engines.spark.fit import frame_schema
+from indextables.engines.spark.location import Place
+from indextables.engines.spark.settings import settings_of
+from indextables.engines.spark.tables import SparkTable, open_table
+from indextables.engines.spark.write_options import WriteOptions
+from indextables.errors import (
+    ConfigError,
+    SchemaMismatchError,
+    TableExistsError,
+    TableNotFoundError,
+)
+from indextables.log.actions import Metadata
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.ops.append import append
+from indextables.ops.create import new_metadata
+from indextables.ops.create_as import create_as
+from indextables.ops.replace import replace_table
+from indextables.ops.result import CommitResult
+from indextables.ops.rewrite import Condition, SamePartitions, overwrite
+from indextables.sql.predicate import parse_predicate
+
+SaveMode: TypeAlias = Literal["append", "overwrite", "error", "ignore"]
+IfMissing: TypeAlias = Literal["create", "error"]
+_logger: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Everything a chain of writer calls has said."""
+
+    frame: DataFrame
+    path: str
+    mode: SaveMode
+    options: WriteOptions = field(default_factory=WriteOptions)
+    partition_by: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    if_missing: IfMissing = "create"
+    """What a write into a table that is not there does."""
+    assign: bool = False
+    """Convert values as SQL's INSERT does."""
+    replaces: Condition | SamePartitions | None = None
+    """What an overwrite replaces, where the options do not say it."""
+
+    @property
+    def session(self) -> SparkSession:
+        """The session that the rows come from."""
+        return self.frame.sparkSession
+
+
+def execute(write: Write) -> CommitResult | None:
+    """Carries out the write in one commit; None if there was nothing to do (`ignore`)."""
+    _check_options(write)
+    work = _Work.of(write)
+    for _ in range(2):
+        if work.log.exists():
+            return _told(_into_existing(write, work), write)
+        if write.if_missing == "error":
+            raise TableNotFoundError(
+                f"there is no table at {write.path}", hint="create it first", uri=write.path
+            )
+        try:
+            return _told(work.create(write), write)
+        except TableExistsError:
+            # It appeared while the rows were written. Who asked for a new table is told so; a row
+            # that was to be added belongs into it.
+            if write.mode == "error":
+                raise
+    return None
+
+
+def _into_existing(write: Write, work: _Work) -> CommitResult | None:
+    match write.mode:
+        case "error":
+            raise TableExistsError(
+                f"there is a table at {write.path} already",
+                hint="mode('append') adds rows, mode('overwrite') replaces them",
+                uri=write.path,
+            )
+        case "ignore":
+            return None
+        case "append":
+            work.check_partitions(write)
+            return append(
+                work.log,
+                work.executor,
+                write.frame,
+                merge_schema=write.options.merge_schema,
+                options=work.settings,
+                txn=write.options.txn,
+            )
+        case "overwrite" if write.options.overwrite_schema:
+            return work.replace(write)
+        case "overwrite":
+            work.check_partitions(write)
+            return overwrite(
+                work.log,
+                work.executor,
+                write.frame,
+                _replaced(write),
+                merge_schema=write.options.merge_schema,
+                options=work.settings,
+                txn=write.options.txn,
+            )
+        case _:
+            assert_never(write.mode)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The table, the options in force, and Spark to do it."""
+
+    table: SparkTable
+    log: TransactionLog
+    executor: SparkExecutor
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, write: Write) -> _Work:
+        table = open_table(write.session, write.path)
+        settings = settings_of(write.session, write.options.settings)
+        log = table.log.configured(Config.of(write=settings).validate())
+        place = Place(log.store, table.root)
+        executor = SparkExecutor(write.session, place, write.options.parquet, write.assign)
+        return cls(table, log, executor, settings)
+
+    def create(self, write: Write) -> CommitResult:
+        return create_as(
+            self.log,
+            self.executor,
+            write.frame,
+            _metadata(write),
+            options=self.settings,
+            txn=write.options.txn,
+        )
+
+    def replace(self, write: Write) -> CommitResult:
+        metadata = _metadata(write, self.log.snapshot())
+        return replace_table(self.log, self.executor, write.frame, metadata, options=self.settings)
+
+    def check_partitions(self, write: Write) -> None:
+        """Whoever names partition columns must name the table's own."""
+        has = self.log.snapshot().partition_columns
+        asked = write.partition_by
+        if asked and [name.lower() for name in asked] != [name.lower() for name in has]:
+            raise SchemaMismatchError(
+                f"the table is partitioned by {list(has)}, this write by {list(asked)}",
+                hint="leave out partitionBy: the table knows its partitions; a table with other ones "
+                "is written with mode('overwrite') and option('overwriteSchema', 'true')",
+                partition_columns=has,
+            )
+
+
+def _metadata(write: Write, replaced: Snapshot | None = None) -> Metadata:
+    """The metadata of a table of exactly these rows."""
+    schema: StructType = frame_schema(write.frame)
+    properties = {**(replaced.properties if replaced else {}), **write.properties}
+    return new_metadata(schema, partition_by=write.partition_by, properties=properties)
+
+
+def _check_options(write: Write) -> None:
+    options = write.options
+    for name, value in (
+        ("replaceWhere", options.replace_where),
+        ("partitionOverwriteMode", options.overwrite_mode),
+        ("overwriteSchema", options.overwrite_schema or None),
+    ):
+        if value is not None and write.mode != "overwrite":
+            raise ConfigError(f"{name} needs mode('overwrite')", hint="this write only adds rows")
+    if options.replace_where is not None and options.overwrite_mode == "dynamic":
+        raise ConfigError(
+            "replaceWhere and partitionOverwriteMode=dynamic exclude each other",
+            hint="the first says itself what is replaced",
+        )
+    if options.overwrite_schema and (options.replace_where or options.overwrite_mode == "dynamic"):
+        raise ConfigError(
+            "overwriteSchema replaces the whole table, not a part of it",
+            hint="leave out replaceWhere and partitionOverwriteMode",
+        )
+
+
+def _replaced(write: Write) -> Condition | SamePartitions:
+    if write.replaces is not None:
+        return write.replaces
+    if write.options.replace_where is not None:
+        return condition_of(write.session, write.options.replace_where)
+    return SamePartitions() if write.options.is_dynamic(write.session) else Condition()
+
+
+def condition_of(session: SparkSession, text: str) -> Condition:
+    """SQL text as a condition, times in it read in the session's zone."""
+    zone = str(session.conf.get("spark.sql.session.timeZone"))
+    where: Predicate = parse_predicate(text, zone)
+    return Condition(where, zone)
+
+
+def _told(result: CommitResult | None, write: Write) -> CommitResult | None:
+    if result is not None:
+        _logger.info(
+            "%s: version %d, %s, %s", write.path, result.version, result.operation, dict(result.metrics)
+        )
+    return result
