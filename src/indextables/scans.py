@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from indextables.arrow.filters import check_evaluable
 from indextables.arrow.read import Reading, count_rows, read_batches
-from indextables.core.types import resolve
+from indextables.core.predicate import Predicate
+from indextables.core.types import StructType, resolve
 from indextables.engines.frames import duckdb_relation, pandas_frame, polars_frame
 from indextables.log.snapshot import Snapshot
 from indextables.log.split import Split
@@ -66,6 +67,8 @@ class Scan:
 
     plan: TablePlan
     columns: tuple[str, ...]
+    filter_rows: bool = True
+    """False: whoever takes the rows filters them; files are skipped all the same."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -109,7 +112,8 @@ class Scan:
 
     @property
     def _reading(self) -> Reading:
-        snapshot, predicate = self.plan.snapshot, self.plan.plan.predicate
+        snapshot = self.plan.snapshot
+        predicate = self.plan.plan.predicate if self.filter_rows else None
         if predicate is not None:
             check_evaluable(predicate)
         return Reading(self.plan.store, snapshot.schema, self.columns, predicate)
@@ -117,3 +121,61 @@ class Scan:
     def _count_pruned(self) -> None:
         report = self.plan.report
         Recorder.current().add(pruned=report.total_files - report.kept_files)
+
+
+class Query(Protocol):
+    """What a table needs of a query to run it (`indextables.QueryBuilder` has it)."""
+
+    def pruning_predicate(self, schema: StructType, index_column: str | None = None) -> Predicate:
+        """What every row satisfies that any later step sees."""
+        ...
+
+    def needed_columns(
+        self, schema: StructType, index_column: str | None = None
+    ) -> tuple[str, ...] | None:
+        """The columns to read; None for all."""
+        ...
+
+    def execute(
+        self, data: pa.Table, *, index_column: str | None = None, timezone: str = "UTC"
+    ) -> pa.Table:
+        """The result over these rows."""
+        ...
+
+
+@dataclass(frozen=True)
+class QueryResult:
+    """A query over the files it needs; each `to_…` method, and `data`, runs it anew."""
+
+    plan: TablePlan
+    query: Query
+    index_column: str | None
+    timezone: str
+
+    def to_arrow(self) -> pa.Table:
+        """The result in memory."""
+        snapshot = self.plan.snapshot
+        columns = self.query.needed_columns(snapshot.schema, self.index_column)
+        # The query filters by its own rules, so rows are handed to it as they are.
+        rows = replace(self.plan.scan(columns), filter_rows=False).to_arrow()
+        return self.query.execute(rows, index_column=self.index_column, timezone=self.timezone)
+
+    def to_pandas(self) -> Any:
+        """The result as a pandas DataFrame."""
+        return pandas_frame(self.to_arrow())
+
+    def to_polars(self) -> Any:
+        """The result as a Polars DataFrame."""
+        return polars_frame(self.to_arrow())
+
+    def to_duckdb(self, connection: Any | None = None) -> Any:
+        """The result as a relation of this connection (DuckDB's default one without)."""
+        return duckdb_relation(self.to_arrow().to_reader(), connection)
+
+    @property
+    def data(self) -> Any:
+        """The result as a pandas DataFrame, under the name ArcticDB's users know."""
+        return self.to_pandas()
+
+    def __repr__(self) -> str:
+        return f"QueryResult({self.plan.report})"

@@ -31,7 +31,7 @@ from indextables.ops.rewrite import Condition, delete, overwrite
 from indextables.ops.vacuum import VacuumPlan, vacuum
 from indextables.scan.plan import plan_files
 from indextables.scan.planner import Planner
-from indextables.scans import Scan, TablePlan
+from indextables.scans import Query, QueryResult, Scan, TablePlan
 from indextables.sql.predicate import parse_predicate
 from indextables.storage.base import LogStore
 from indextables.storage.open import open_store
@@ -174,6 +174,24 @@ class Table:
         """The rows for which the condition is TRUE, read only from the files that may hold any."""
         plan = self.plan(where, version=version, timestamp=timestamp, timezone=timezone)
         return plan.scan(columns)
+
+    def read(
+        self,
+        query_builder: Query,
+        *,
+        version: int | None = None,
+        timestamp: Moment | None = None,
+        timezone: str = "UTC",
+    ) -> QueryResult:
+        """Runs a QueryBuilder, opening only files that its leading filters do not exclude.
+
+        `date_range` acts on the column that the table's property `index_column` names.
+        """
+        snapshot = self.snapshot(version, timestamp)
+        index_column = snapshot.properties.get("index_column")
+        predicate = query_builder.pruning_predicate(snapshot.schema, index_column)
+        plan = TablePlan(plan_files(snapshot, predicate, timezone), self._store)
+        return QueryResult(plan, query_builder, index_column, timezone)
 
     def to_dataset(
         self, *, version: int | None = None, timestamp: Moment | None = None
