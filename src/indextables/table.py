@@ -5,9 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from indextables.arrow.dataset import TableDataset
 from indextables.arrow.executor import ArrowExecutor
 from indextables.config import Config
 from indextables.core.column import Column
@@ -35,6 +34,9 @@ from indextables.scans import Query, QueryResult, Scan, TablePlan
 from indextables.sql.predicate import parse_predicate
 from indextables.storage.base import LogStore
 from indextables.storage.open import open_store
+
+if TYPE_CHECKING:
+    from indextables.arrow.dataset import TableDataset
 
 Location: TypeAlias = str | Path | LogStore
 Moment: TypeAlias = int | str | dt.datetime
@@ -197,6 +199,9 @@ class Table:
         self, *, version: int | None = None, timestamp: Moment | None = None
     ) -> TableDataset:
         """One version as a `pyarrow.dataset.Dataset`: what scans it opens only the files it needs."""
+        # pyarrow.dataset takes a quarter of a second to load, and pandas with it
+        from indextables.arrow.dataset import TableDataset  # noqa: PLC0415
+
         return TableDataset(Planner(self._log, self.snapshot(version, timestamp)))
 
     # -- writing -------------------------------------------------------------------------------
