@@ -72,8 +72,8 @@ def add_of(number: int, **changes: Any) -> Add:
     return replace(add, **changes)
 
 
-def remove_of(number: int, when: int = 1_700_000_000_000) -> Remove:
-    """The remove of split `number`."""
+def remove_of(number: int, when: int = 4_000_000_000_000) -> Remove:
+    """The remove of split `number`, so young that no checkpoint forgets it."""
     return Remove(add_of(number).path, when)
 
 

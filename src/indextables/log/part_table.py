@@ -119,7 +119,7 @@ class PartTable:
         with self._translated():
             filesystem = self._store.filesystem()
             source = filesystem.open_input_file(self._key)
-            return pq.ParquetFile(source, page_checksum_verification=True)
+            return pq.ParquetFile(source, pre_buffer=True, page_checksum_verification=True)
 
     def _read(self, columns: list[str] | None) -> Any:
         with self._reading() as file:

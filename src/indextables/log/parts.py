@@ -21,7 +21,7 @@ from indextables.log.segments import Segment, Shape
 from indextables.storage.base import LogStore
 
 PART_ACTION: Final = "checkpointPart"
-_ROW_GROUP: Final = 32 * 1024
+_ROW_GROUP: Final = 64 * 1024
 _NAME: Final = re.compile(r"(\d{18}|\d{20})\.checkpoint\.[0-9A-Za-z-]+\.parquet")
 
 
