@@ -8,6 +8,7 @@ is taught to hand it back.
 from __future__ import annotations
 
 import itertools
+import logging
 import re
 import threading
 from collections import OrderedDict
@@ -61,11 +62,17 @@ def _kept(text: str) -> BaseException | None:
         return _errors.pop(int(found[1]), None)
 
 
+def _is_not_ours(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], CallbackError))
+
+
 def install() -> None:
     """Teach PySpark's converter; calling it again changes nothing."""
     convert = captured.convert_exception
     if getattr(convert, "is_indextables", False):
         return
+    # py4j logs every error of a callback with its stack; the caller gets this one anyway.
+    logging.getLogger("py4j.clientserver").addFilter(_is_not_ours)
 
     @wraps(convert)
     def converted(error: Any) -> BaseException:

@@ -33,8 +33,7 @@ class TableFileIndex:
     def rootPaths(self) -> Any:  # noqa: N802
         """What a plan shows as the location: the table in words, then its directory.
 
-        The words are a path for display only. The directory keeps Spark from overwriting, as plain
-        Parquet, what the same query reads.
+        The words are a path for display only; by the directory Spark knows what a query reads.
         """
         tools = jvm_tools()
         words = f"{self.scan.label}, {self.scan.snapshot.num_files} splits"

@@ -39,7 +39,7 @@ class FileList:
         known = self.snapshot.column("size")
         if not known.null_count:
             return np.asarray(known, np.int64)
-        return self._with_missing_sizes(np.array(known.fill_null(-1), np.int64))
+        return self._with_missing_sizes(np.asarray(known.fill_null(-1), np.int64).copy())
 
     def _with_missing_sizes(self, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Logs of other writers may lack a size, and Spark reads a file up to the length it is told."""

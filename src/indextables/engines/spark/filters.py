@@ -196,12 +196,22 @@ def _field_from_json(text: str) -> Field:
     return schema_from_json(f'{{"type":"struct","fields":[{text}]}}').fields[0]
 
 
-def _attribute(frame: _Frame, _: Any) -> _Part | None:
+# Fields of `_metadata`. A filter on one arrives under its bare name, and a table may have such a column.
+_FILE_METADATA: Final = frozenset(
+    {
+        *("file_path", "file_name", "file_size", "file_block_start", "file_block_length"),
+        *("file_modification_time", "row_index", "_metadata", "_tmp_metadata_row_index"),
+    }
+)
+
+
+def _attribute(frame: _Frame, expression: Any) -> _Part | None:
     node = frame.node
-    if "__metadata_col" in (node.get("metadata") or {}):
-        return None  # _metadata.file_path and the like: no column of the table, whatever its name
-    keys = ("name", "nullable", "metadata")
-    field_json = {"type": node["dataType"], **{key: node.get(key) for key in keys}}
+    # Every column of a relation of ours is nullable, and JSON does not show an attribute's metadata.
+    is_suspect = not node["nullable"] or node["name"].lower() in _FILE_METADATA
+    if is_suspect and "metadata_col" in _jvm_node(frame, expression).metadata().json():
+        return None
+    field_json = {"name": node["name"], "type": node["dataType"]}
     found = _field_from_json(json.dumps(field_json))
     return Column(Ref((found.name,)), found)
 
