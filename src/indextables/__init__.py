@@ -10,6 +10,7 @@ from indextables._version import __version__
 
 if TYPE_CHECKING:
     from indextables.core.column import col
+    from indextables.engines import duckdb
     from indextables.engines.polars import scan_polars
     from indextables.engines.spark.scans import last_scan
     from indextables.engines.spark.session import enable
@@ -35,6 +36,7 @@ _LAZY: Final = {
     "enable": "indextables.engines.spark.session",
     "last_scan": "indextables.engines.spark.scans",
 }
+_MODULES: Final = {"duckdb": "indextables.engines.duckdb"}
 # The packages that names need beyond the core, and the extra that installs each.
 _EXTRAS: Final = {"pyspark": "spark", "duckdb": "duckdb", "polars": "polars", "pandas": "pandas"}
 
@@ -45,6 +47,7 @@ __all__ = [
     "check_table",
     "col",
     "convert",
+    "duckdb",
     "enable",
     "errors",
     "last_scan",
@@ -57,10 +60,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
+    if name not in _LAZY and name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        value = getattr(import_module(_LAZY[name]), name)
+        value = import_module(_MODULES[name]) if name in _MODULES else _imported(name)
     except ModuleNotFoundError as error:
         if error.name not in _EXTRAS:
             raise
@@ -73,5 +76,9 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def _imported(name: str) -> Any:
+    return getattr(import_module(_LAZY[name]), name)
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_MODULES})

@@ -1,0 +1,9 @@
+"""The table in DuckDB: `register` makes it queryable, `sql` is the fast road for a whole query."""
+
+from indextables.engines.optional import require
+
+require("duckdb")
+
+from indextables.engines.duckdb.tables import register, sql, unregister  # noqa: E402
+
+__all__ = ["register", "sql", "unregister"]

@@ -1,0 +1,84 @@
+"""The table as a source of DuckDB's Arrow scan: it takes every filter our reader evaluates as DuckDB does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from duckdb._sources import ArrowScanSource
+
+from indextables.arrow.filters import check_evaluable
+from indextables.arrow.read import Reading, read_batches
+from indextables.core.predicate import And, Predicate
+from indextables.core.types import schema_to_arrow
+from indextables.engines.duckdb.conditions import predicate_of
+from indextables.errors import PredicateError
+from indextables.scan.planner import Planner
+
+REFERENCE: Final = "__indextables_reference"
+"""A column that tells in a query's plan which table a scan is of."""
+
+
+class TableSource(ArrowScanSource):  # type: ignore[misc]  # duckdb's types are not followed
+    """Plans when DuckDB opens a stream; holds every filter it was offered by the text EXPLAIN shows."""
+
+    schema_is_stable = True
+
+    def __init__(self, planner: Planner, reference: int) -> None:
+        super().__init__(None)
+        self.planner, self.reference = planner, reference
+        self.offered: dict[str, Predicate] = {}
+        self._schema = schema_to_arrow(planner.schema).append(pa.field(REFERENCE, pa.int32()))
+
+    def __arrow_c_schema__(self) -> object:
+        return self._schema.__arrow_c_schema__()
+
+    def rows(self) -> int | None:
+        """The table's size, so that joins are ordered well; None if the log does not know."""
+        known = self.planner.snapshot.stats_source().num_records()
+        chosen = known if self.planner.within is None else known.filter(pa.array(self.planner.within))
+        return None if chosen.null_count else int(pa.compute.sum(chosen).as_py() or 0)
+
+    def accepts(self, node: Any) -> bool:
+        """Whether the stream will hold only rows the filter is TRUE for."""
+        if self._is_reference(node):
+            return True
+        bound = self.planner.bind(predicate_of(node))
+        try:
+            check_evaluable(bound)
+        except PredicateError:
+            return False
+        self.offered[node.fragment()] = bound
+        return True
+
+    def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
+        """The rows of the splits the filters need, filtered."""
+        parts = tuple(predicate_of(node) for node in filters if not self._is_reference(node))
+        plan = self.planner.plan(And(parts) if parts else None)
+        names = self._schema.names if columns is None else [self._schema.names[i] for i in columns]
+        stored = tuple(dict.fromkeys(name for name in names if name != REFERENCE))
+        reading = Reading(
+            self.planner.store,
+            self.planner.schema,
+            stored or self.planner.schema.names[:1],
+            plan.predicate,
+        )
+        wanted = pa.schema([self._schema.field(name) for name in names])
+        batches = (self._batch(batch, wanted) for batch in read_batches(reading, plan.files))
+        reader = pa.RecordBatchReader.from_batches(wanted, batches)
+        return reader.__arrow_c_stream__(), columns is not None
+
+    def _batch(self, batch: Any, wanted: Any) -> Any:
+        reference = pa.array(np.full(batch.num_rows, self.reference, np.int32))
+        arrays = [reference if f.name == REFERENCE else batch.column(f.name) for f in wanted]
+        return pa.RecordBatch.from_arrays(arrays, schema=wanted)
+
+    @property
+    def reference_filter(self) -> str:
+        """The filter of the table's view, as EXPLAIN shows it."""
+        return f'("{REFERENCE}" = {self.reference})'
+
+    def _is_reference(self, node: Any) -> bool:
+        return bool(node.fragment() == self.reference_filter)

@@ -1,0 +1,210 @@
+"""Tables registered with DuckDB connections, and queries over them.
+
+`register` alone prunes: DuckDB hands its filters to the scan. `sql` asks DuckDB's optimiser first
+which filters reach which table, plans with them, and lets DuckDB's own Parquet reader run the query.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import duckdb
+
+from indextables.arrow.dataset import TableDataset
+from indextables.core.predicate import And, Or, Predicate
+from indextables.engines.duckdb.views import quoted, select_of
+from indextables.engines.native import native_plan
+from indextables.scan.planner import Planner
+from indextables.storage.base import LogStore
+
+_logger: Final = logging.getLogger(__name__)
+_numbers: Final = itertools.count(1)
+_registered: Final[WeakKeyDictionary[Any, dict[str, _Registered]]] = WeakKeyDictionary()
+# PIVOT looks at the data while it is planned; a glob in the path of a table is not for DuckDB to expand.
+_RUNS_WHILE_PLANNED: Final = re.compile(r"\b(un)?pivot(_\w+)?\b", re.IGNORECASE)
+_GLOB: Final = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Registered:
+    """A table of one connection; `source` is None where DuckDB lacks the hook for one."""
+
+    name: str
+    planner: Planner
+    source: Any | None
+
+    @property
+    def source_name(self) -> str:
+        return f"__indextables_{self.source.reference}" if self.source else self.name
+
+
+def register(
+    connection: Any,
+    name: str,
+    table: str | Path | LogStore,
+    *,
+    version: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> None:
+    """Makes the table queryable under a name; every query opens only the files its filters need.
+
+    It is the version of this moment, or the one asked for, until it is registered again.
+    """
+    planner = Planner.open(table, version=version, storage_options=storage_options)
+    found = _Registered(name, planner, _source(connection, planner))
+    unregister(connection, name)
+    _show(connection, found)
+    _registered.setdefault(connection, {})[name.lower()] = found
+
+
+def unregister(connection: Any, name: str) -> None:
+    """Forgets a table; nothing happens if there is none of that name."""
+    found = _registered.get(connection, {}).pop(name.lower(), None)
+    if found is None:
+        return
+    connection.execute(f"DROP VIEW IF EXISTS temp.{quoted(found.name)}")
+    if found.source is not None:
+        connection.unregister(found.source_name)
+
+
+def sql(connection: Any, query: str, params: Sequence[Any] | Mapping[str, Any] | None = None) -> Any:
+    """The result of a query over registered tables, as a relation that holds its rows.
+
+    Runs on the connection itself: its transaction, its settings, its other tables. What cannot be
+    planned beforehand runs like any query: `register` prunes there too.
+    """
+    tables = _registered.get(connection, {})
+    needed = _filters(connection, query, params, tables) if _is_plannable(query, tables) else None
+    if needed is None:
+        return connection.sql(query, params=params)
+    with _pruned(connection, tables, needed):
+        relation = connection.sql(query, params=params)
+        # its rows must be read while the pruned views are there
+        return relation.materialize() if hasattr(relation, "materialize") else relation.execute()
+
+
+def _source(connection: Any, planner: Planner) -> Any | None:
+    if not hasattr(connection, "_register_arrow_source"):
+        return None
+    try:
+        from indextables.engines.duckdb.source import TableSource  # noqa: PLC0415 - needs a private module
+    except ImportError:
+        return None
+    return TableSource(planner, next(_numbers))
+
+
+def _show(connection: Any, table: _Registered) -> None:
+    """The table under its name, as our reader reads it."""
+    if table.source is None:
+        connection.register(table.name, TableDataset(table.planner))
+        return
+    from indextables.engines.duckdb.source import REFERENCE  # noqa: PLC0415 - needs a private module
+
+    connection._register_arrow_source(table.source_name, table.source)  # noqa: SLF001 - tested for
+    _create_view(
+        connection,
+        table.name,
+        f"SELECT * EXCLUDE ({quoted(REFERENCE)}) FROM {quoted(table.source_name)} "  # noqa: S608 - quoted
+        f"WHERE {quoted(REFERENCE)} = {table.source.reference}",
+    )
+
+
+def _create_view(connection: Any, name: str, select: str) -> None:
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS {select}")
+
+
+def _is_plannable(query: str, tables: Mapping[str, _Registered]) -> bool:
+    if not tables or any(table.source is None for table in tables.values()):
+        return False
+    statements = duckdb.extract_statements(query)
+    is_select = len(statements) == 1 and statements[0].type == duckdb.StatementType.SELECT
+    return is_select and not _RUNS_WHILE_PLANNED.search(query)
+
+
+def _filters(
+    connection: Any, query: str, params: Any, tables: Mapping[str, _Registered]
+) -> dict[str, Predicate | None] | None:
+    """For each table the condition its rows must satisfy to matter to the query; None: any may matter."""
+    for table in tables.values():
+        table.source.offered.clear()  # type: ignore[union-attr] # _is_plannable
+    try:
+        shown = connection.execute(f"EXPLAIN (FORMAT json) {query}", params).fetchall()
+        plan = json.loads(shown[0][1])
+    except (duckdb.Error, ValueError, IndexError):
+        return None  # the query itself will say what is wrong
+    scans: dict[str, list[Predicate | None]] = {name: [] for name in tables}
+    for filters in _scans(plan):
+        for name, table in tables.items():
+            if table.source is not None and table.source.reference_filter in filters:
+                scans[name].append(_condition(table, filters))
+    return {name: _any(conditions) for name, conditions in scans.items()}
+
+
+def _scans(plan: Any) -> Iterator[list[str]]:
+    """The filters of every Arrow scan of an explained plan."""
+    todo = list(plan) if isinstance(plan, list) else [plan]
+    while todo:
+        node = todo.pop()
+        todo.extend(node.get("children", ()))
+        if node.get("name", "").strip() == "PYTHON_ARROW_SCAN":
+            filters = node.get("extra_info", {}).get("Filters", [])
+            yield [filters] if isinstance(filters, str) else list(filters)
+
+
+def _condition(table: _Registered, filters: Sequence[str]) -> Predicate | None:
+    """All filters of one scan that the table's source was offered."""
+    assert table.source is not None
+    known = tuple(table.source.offered[f] for f in filters if f in table.source.offered)
+    return And(known) if known else None
+
+
+def _any(conditions: Sequence[Predicate | None]) -> Predicate | None:
+    """What one of several scans needs; a table no scan was found of is taken to be needed whole."""
+    known = tuple(condition for condition in conditions if condition is not None)
+    return Or(known) if known and len(known) == len(conditions) else None
+
+
+@contextmanager
+def _pruned(
+    connection: Any, tables: Mapping[str, _Registered], needed: Mapping[str, Predicate | None]
+) -> Iterator[None]:
+    """The tables as DuckDB's own reader over the files that are needed, and as before afterwards."""
+    rests: list[str] = []
+    try:
+        for name, table in tables.items():
+            rest = _show_pruned(connection, table, needed[name])
+            rests.extend([rest] if rest else [])
+        yield
+    finally:
+        for table in tables.values():
+            _show(connection, table)
+        for rest in rests:
+            connection.unregister(rest)
+
+
+def _show_pruned(connection: Any, table: _Registered, condition: Predicate | None) -> str | None:
+    """Replaces the table's view; the name of the relation that holds what our reader must read, if any."""
+    planner = table.planner
+    plan = planner.plan_bound(condition)
+    if _GLOB.search(planner.store.uri):
+        return None
+    found = native_plan(plan, planner.store)
+    rest = None
+    if found.others.any():
+        rest = f"__indextables_rest_{next(_numbers)}"
+        within = Planner(planner.log, planner.snapshot, found.others)
+        connection.register(rest, TableDataset(within))
+    _create_view(connection, table.name, select_of(found.groups, planner.schema, rest))
+    _logger.debug(
+        "Table %s reads %d of %d files", table.name, plan.report.kept_files, plan.report.total_files
+    )
+    return rest

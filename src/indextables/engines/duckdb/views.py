@@ -1,0 +1,104 @@
+"""A plan as SQL: DuckDB's own Parquet reader over the splits it reads right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, assert_never
+
+from indextables.arrow.partition import partition_text
+from indextables.core.partitions import decode_partition
+from indextables.core.types import (
+    DataType,
+    DecimalType,
+    Field,
+    ListType,
+    MapType,
+    PrimitiveType,
+    StructType,
+)
+from indextables.engines.native import NativeGroup
+
+_NAMES: Final = {
+    "byte": "TINYINT",
+    "short": "SMALLINT",
+    "integer": "INTEGER",
+    "long": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "timestamp": "TIMESTAMPTZ",
+    "timestamp_ntz": "TIMESTAMP",
+    "string": "VARCHAR",
+    "binary": "BLOB",
+    "variant": 'STRUCT("value" BLOB, "metadata" BLOB)',
+}
+
+
+def quoted(name: str) -> str:
+    """A name as an identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text(value: str) -> str:
+    """A value as a string literal."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def type_of(dtype: DataType) -> str:
+    """DuckDB's name of a type.
+
+    >>> type_of(ListType(DecimalType(5, 2)))
+    'DECIMAL(5,2)[]'
+    """
+    match dtype:
+        case PrimitiveType(name):
+            return _NAMES[name]
+        case DecimalType(precision, scale):
+            return f"DECIMAL({precision},{scale})"
+        case ListType(element):
+            return f"{type_of(element)}[]"
+        case MapType(key, value):
+            return f"MAP({type_of(key)}, {type_of(value)})"
+        case StructType(fields):
+            return f"STRUCT({', '.join(f'{quoted(f.name)} {type_of(f.type)}' for f in fields)})"
+        case _:
+            assert_never(dtype)
+
+
+def select_of(groups: list[NativeGroup], schema: StructType, rest: str | None) -> str:
+    """A SELECT of the table's columns from these files, and from the relation `rest` if there is one."""
+    parts = [_scan(group, schema) for group in groups]
+    if rest is not None:
+        names = ", ".join(map(quoted, schema.names))
+        parts.append(f"SELECT {names} FROM {quoted(rest)}")  # noqa: S608 - quoted
+    if not parts:
+        columns = (f"CAST(NULL AS {type_of(f.type)}) AS {quoted(f.name)}" for f in schema)
+        return f"SELECT {', '.join(columns)} WHERE false"
+    return " UNION ALL ".join(parts)
+
+
+def _scan(group: NativeGroup, schema: StructType) -> str:
+    files = ", ".join(map(text, group.paths))
+    columns = ", ".join(_columns(group, schema))
+    return f"SELECT {columns} FROM read_parquet([{files}], hive_partitioning = false)"  # noqa: S608 - quoted
+
+
+def _columns(group: NativeGroup, schema: StructType) -> Iterator[str]:
+    for field in schema:
+        if field.name in group.partition_values:
+            source = _constant(group.partition_values[field.name], field)
+        elif group.stored(field) is None:
+            source = "NULL"
+        else:
+            source = quoted(field.name)
+        yield f"CAST({source} AS {type_of(field.type)}) AS {quoted(field.name)}"
+
+
+def _constant(stored: str | None, field: Field) -> str:
+    """A partition's value; instants are written with their zone, for DuckDB has one of its own."""
+    physical = decode_partition(stored, field.type) if stored else None
+    spelled = None if physical is None else partition_text(physical, field.type)
+    if spelled is None:
+        return "NULL"
+    return f"from_base64({text(spelled)})" if field.type == PrimitiveType("binary") else text(spelled)
