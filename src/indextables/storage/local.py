@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from indextables.storage.keys import check_key, check_new_key, check_range, is_t
 
 # Without O_NONBLOCK, opening a named pipe that somebody left in the table would hang for ever.
 _READ: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 
 
 class LocalStore:
@@ -172,26 +173,37 @@ def _descend(
     path: Path, base: str, prefix: str, after: str, above: frozenset[tuple[int, int]]
 ) -> Iterator[ObjectMeta]:
     """Keys below `base`. A directory sorts as 'name/': 'a-b' and 'a.c' come before 'a/x', 'a0' after."""
-    try:
-        status = path.stat()
-        entries = {entry.name + "/" * entry.is_dir(): entry for entry in os.scandir(path)}
-    except (FileNotFoundError, NotADirectoryError):
-        return  # gone since its parent was read, or never there
-    identity = (status.st_dev, status.st_ino)
-    if identity in above:
-        return
-    for name in sorted(entries):
-        key = base + name
-        if not key.startswith(prefix) or why_not_a_key(name.removesuffix("/")):
-            continue
-        if name.endswith("/"):
-            if after <= key or after.startswith(key):
-                yield from _descend(path / name, key, prefix, after, above | {identity})
-        elif key > after:
-            with suppress(FileNotFoundError):
-                file_status = entries[name].stat()
-                if stat.S_ISREG(file_status.st_mode):
-                    yield _meta(key, file_status)
+    with ExitStack() as stack:
+        try:
+            here = _held(path, stack)
+            status = os.stat(here)  # noqa: PTH116 - a descriptor has no Path
+            entries = {entry.name + "/" * entry.is_dir(): entry for entry in os.scandir(here)}
+        except (FileNotFoundError, NotADirectoryError):
+            return  # gone since its parent was read, or never there
+        identity = (status.st_dev, status.st_ino)
+        if identity in above:
+            return
+        for name in sorted(entries):
+            key = base + name
+            if not key.startswith(prefix) or why_not_a_key(name.removesuffix("/")):
+                continue
+            if name.endswith("/"):
+                if after <= key or after.startswith(key):
+                    yield from _descend(path / name, key, prefix, after, above | {identity})
+            elif key > after:
+                with suppress(FileNotFoundError):
+                    file_status = entries[name].stat()
+                    if stat.S_ISREG(file_status.st_mode):
+                        yield _meta(key, file_status)
+
+
+def _held(path: Path, stack: ExitStack) -> int | Path:
+    """A directory by its descriptor: it stays the same one, although another may get its name meanwhile."""
+    if os.scandir not in os.supports_fd:
+        return path
+    descriptor = os.open(path, _DIRECTORY)
+    stack.callback(os.close, descriptor)
+    return descriptor
 
 
 def _meta(key: str, status: os.stat_result) -> ObjectMeta:
