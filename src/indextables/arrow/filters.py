@@ -34,7 +34,14 @@ from indextables.core.rewrite import fold
 from indextables.core.types import FieldPath, path_text
 from indextables.errors import PredicateError
 
-__all__ = ["check_evaluable", "to_pushdown", "to_row_mask", "truth_of"]
+__all__ = [
+    "check_evaluable",
+    "evaluable_part",
+    "is_evaluable",
+    "to_pushdown",
+    "to_row_mask",
+    "truth_of",
+]
 
 _COMPARE: Final[dict[CompareOp, Callable[[Any, Any], Any]]] = {
     "=": pc.equal,
@@ -75,6 +82,21 @@ def check_evaluable(predicate: Predicate) -> None:
                 raise _needs_engine(_half_known(node))
 
     fold(predicate, visit)
+
+
+def evaluable_part(predicate: Predicate) -> Predicate:
+    """The parts of an AND that rows can be filtered by; what it lets through is a superset."""
+    parts = predicate.children if isinstance(predicate, And) else (predicate,)
+    return And(tuple(part for part in parts if is_evaluable(part)))
+
+
+def is_evaluable(predicate: Predicate) -> bool:
+    """Whether rows can be filtered by the bound condition without an engine."""
+    try:
+        check_evaluable(predicate)
+    except PredicateError:
+        return False
+    return True
 
 
 def _half_known(node: StartsWith) -> Opaque:

@@ -95,11 +95,18 @@ def to_predicate(expression: Expression, schema: StructType) -> Predicate:
 
 
 _COMBINE: Final[dict[str, Callable[[list[Predicate]], Predicate]]] = {
-    "&": lambda parts: And(tuple(parts)),
-    "|": lambda parts: Or(tuple(parts)),
+    "&": lambda parts: _joined(And, parts),
+    "|": lambda parts: _joined(Or, parts),
     # no part is ever NULL, so this is all there is to exclusive or
     "^": lambda parts: reduce(lambda a, b: Or((And((a, Not(b))), And((Not(a), b)))), parts),
 }
+
+
+def _joined(kind: type[And | Or], parts: list[Predicate]) -> Predicate:
+    """One IS TRUE around several: the binder then finds the lists among them."""
+    tests = tuple(part.child for part in parts if isinstance(part, IsTrue))
+    others = tuple(part for part in parts if not isinstance(part, IsTrue))
+    return kind((IsTrue(kind(tests)), *others)) if tests else kind(others)
 
 
 def leaf_predicate(expression: Expression, schema: StructType) -> Predicate | None:

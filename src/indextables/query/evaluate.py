@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.arrow.filters import column, to_row_mask
+from indextables.arrow.filters import column, is_evaluable, to_row_mask
 from indextables.core.bind import bind
 from indextables.core.types import StructType, schema_from_arrow
 from indextables.errors import PredicateError
-from indextables.query.conditions import find_column, leaf_predicate
+from indextables.query.conditions import find_column, leaf_predicate, to_predicate
 from indextables.query.expressions import (
     Absolute,
     Arithmetic,
@@ -51,7 +51,11 @@ _LOGIC: Final[dict[str, Callable[[Any, Any], Any]]] = {"&": pc.and_, "|": pc.or_
 
 def mask_of(expression: Expression, data: pa.Table, timezone: str) -> Any:
     """One bit per row: the condition's truth, which pandas knows only as True or False."""
-    truth = _mask(expression, data, schema_from_arrow(data.schema), timezone)
+    schema = schema_from_arrow(data.schema)
+    bound = bind(to_predicate(expression, schema), schema, timezone=timezone)
+    if is_evaluable(bound):
+        return to_row_mask(bound, data)
+    truth = _mask(expression, data, schema, timezone)
     return pa.repeat(truth, data.num_rows) if isinstance(truth, pa.Scalar) else truth
 
 
