@@ -31,7 +31,7 @@ extras = st.dictionaries(st.text(min_size=1, max_size=8).map("x-".__add__), json
 
 
 def line(action, version=7):
-    return encode_action(action, version=version, schema=SCHEMA)
+    return encode_action(action, seq=version, schema=SCHEMA)
 
 
 def read(text):

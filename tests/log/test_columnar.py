@@ -22,7 +22,7 @@ SPLITS = 100_000
 def store():
     """One commit of 100,000 adds with statistics, about 45 MB."""
     store = fresh_store()
-    line = encode_action(add_of(0), version=0, schema=SCHEMA)
+    line = encode_action(add_of(0), seq=0, schema=SCHEMA)
     lines = [
         line.replace(b"part-00000", b"part-%06d" % i).replace(b'"id":0', b'"id":%d' % i)
         for i in range(SPLITS)
@@ -30,7 +30,7 @@ def store():
     body = orjson.dumps(foreign_metadata()) + b"\n" + b"".join(lines)
 
     info = CommitInfo("WRITE", 1, "id", actions=SPLITS + 1, crc32=zlib.crc32(body), num_files=SPLITS)
-    store.put(LogNames().commit(0), body + encode_action(info, version=0, schema=SCHEMA))
+    store.put(LogNames().commit(0), body + encode_action(info, seq=0, schema=SCHEMA))
     return store
 
 

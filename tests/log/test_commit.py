@@ -249,6 +249,51 @@ def test_a_store_that_fails_while_the_parent_is_confirmed_is_asked_again(when):
     assert writer.commit(lambda s: appending(add_of(1))).version == 1
 
 
+def test_a_foreign_log_that_vanished_under_a_writer_is_noticed():
+    """Its commits have no id to compare, but they must still be there."""
+    store = fresh_store()
+    write_foreign(store, {0: [foreign_metadata()], 1: [foreign_add(1)]})
+
+    class Swapping(FaultyStore):
+        def put_if_absent(self, key, data):
+            replace_log(self.inner, add_of(50))
+            super().put_if_absent(key, data)
+
+    with pytest.raises(LogReplacedError):
+        handle(Swapping(store)).commit(lambda s: appending(add_of(2)))
+    assert numbers(handle(store).snapshot()) == [50]
+
+
+def test_a_checkpoint_of_a_log_that_was_replaced_is_taken_back():
+    """Else the new log would have a checkpoint ahead of its commits."""
+    log = new_log(None, add_of(0))
+    log.commit(lambda s: appending(add_of(1)))
+
+    class Swapping(FaultyStore):
+        def put(self, key, data):
+            other = replace_log(self.inner, add_of(50))
+            other.commit(lambda s: appending(add_of(51)))
+            self.inner.put(NAMES.commit(1), other.store.get(NAMES.commit(1)))
+            super().put(key, data)
+
+    with pytest.raises(LogReplacedError, match="checkpointed"):
+        handle(Swapping(log.store)).checkpoint()
+    assert numbers(handle(log.store).snapshot()) == [50, 51]
+    assert NAMES.checkpoint(1) not in {meta.key for meta in log.store.list("")}
+
+
+def test_what_is_written_after_a_repair_is_later_than_what_was_there():
+    """A repaired log starts at version 0 with files numbered 40 and more."""
+    log = new_log(None, add_of(1, seq=40), add_of(2, seq=47))
+    log.commit(lambda s: appending(add_of(3)))
+    log.commit(lambda s: rewriting(remove_of(3), add_of(4)))
+    assert {s.path: s.seq for s in log.snapshot().splits()} == {
+        add_of(1).path: 40,
+        add_of(2).path: 47,
+        add_of(4).path: 49,
+    }
+
+
 # -- streaming, vacuum, creation ----------------------------------------------------------------------------
 
 

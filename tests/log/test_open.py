@@ -191,6 +191,39 @@ def test_a_checkpoint_of_another_log_is_not_used(store, caplog):
     assert "of another log" in caplog.text
 
 
+def test_a_commit_whose_parent_has_lost_its_id_is_refused():
+    """The version before was ours; what is there now is not."""
+    log = new_log(None, add_of(0))
+    log.commit(lambda s: appending(add_of(1)))
+    log.commit(lambda s: appending(add_of(2)))
+    forged = b"".join(log.store.get(NAMES.commit(0)).splitlines(keepends=True)[:-1])
+    log.store.put(NAMES.commit(0), forged.replace(b'"commitTrailer"', b""))
+    with pytest.raises(LogCorruptedError, match="follows commit"):
+        opened(log.store)
+
+
+def test_a_log_that_is_exchanged_between_listing_and_reading_is_not_mixed_with_the_new_one(store):
+    """The reader sees the old table or the new one."""
+    other = new_log(None, add_of(40))
+    for i in range(41, 66):
+        other.commit(lambda s, i=i: appending(add_of(i)))
+
+    class Swapping(FaultyStore):
+        swapped = False
+
+        def list(self, prefix, *, start_after=None):
+            found = list(super().list(prefix, start_after=start_after))
+            if not self.swapped:
+                self.swapped = True
+                for meta in [*self.inner.list("")]:
+                    self.inner.delete(meta.key)
+                for meta in other.store.list(""):
+                    self.inner.put(meta.key, other.store.get(meta.key))
+            return iter(found)
+
+    assert numbers(opened(Swapping(store))) == list(range(40, 66))
+
+
 def test_a_failing_store_is_not_a_missing_file(store):
     """Only NotFound means missing: anything else must not lead to another snapshot."""
     calls = FaultyStore(store)

@@ -17,7 +17,7 @@ from support.logs import METADATA, SCHEMA, add_of, foreign_add, text_of
 COMMIT = seal(
     [Protocol(), METADATA, add_of(1), add_of(2)],
     CommitInfo("WRITE", 5, "c1", "c0", num_files=2),
-    version=3,
+    seq=3,
     schema=SCHEMA,
 )
 FILE = LogFile("commit", 3, 18, "_transaction_log/000000000000000003.json")

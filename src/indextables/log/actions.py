@@ -74,7 +74,7 @@ class Add:
     tags: Mapping[str, str | None] = field(default_factory=dict, hash=False)
     schema_id: int | None = None
     seq: int | None = None
-    """None: the version of the commit it ends up in."""
+    """None: the version of the commit it ends up in (or more: `Snapshot.next_seq`)."""
     file_group: str | None = None
     kind: str | None = None
     block: str | None = None

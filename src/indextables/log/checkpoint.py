@@ -160,7 +160,7 @@ def _sealed(snapshot: Snapshot, lines: Sequence[bytes]) -> bytes:
         crc32=zlib.crc32(body),
         num_files=snapshot.num_files,
     )
-    return body + encode_action(info, version=snapshot.version, schema=snapshot.schema)
+    return body + encode_action(info, seq=snapshot.version, schema=snapshot.schema)
 
 
 def _state(snapshot: Snapshot) -> Iterator[bytes]:
@@ -173,7 +173,7 @@ def _state(snapshot: Snapshot) -> Iterator[bytes]:
         *snapshot.unknown,
     )
     for action in few:
-        yield encode_action(action, version=snapshot.version, schema=snapshot.schema)
+        yield encode_action(action, seq=snapshot.version, schema=snapshot.schema)
 
 
 def _removes(snapshot: Snapshot, keep_after: int) -> Iterator[bytes]:
@@ -184,7 +184,7 @@ def _removes(snapshot: Snapshot, keep_after: int) -> Iterator[bytes]:
         for row in batch.to_pylist():
             extra = loads_extra(row.pop("extra"))
             remove = Remove(row.pop("key"), **row, extra=extra)
-            yield encode_action(remove, version=snapshot.version, schema=snapshot.schema)
+            yield encode_action(remove, seq=snapshot.version, schema=snapshot.schema)
 
 
 def add_lines(snapshot: Snapshot) -> Iterator[bytes]:

@@ -23,8 +23,8 @@ from indextables.log.lenient import dumps
 from indextables.storage.paths import action_path
 
 
-def encode_action(action: Action | CommitInfo, *, version: int, schema: StructType) -> bytes:
-    """One line, with its newline; `version` becomes the `seq` of an add that has none.
+def encode_action(action: Action | CommitInfo, *, seq: int, schema: StructType) -> bytes:
+    """One line, with its newline; `seq` is for an add that has none.
 
     `schema` is the one the statistics of adds were made by: the table's when the commit was planned.
     """
@@ -32,7 +32,7 @@ def encode_action(action: Action | CommitInfo, *, version: int, schema: StructTy
         case Unknown():
             return action.raw.rstrip(b"\r\n") + b"\n"
         case Add():
-            body = {"add": _add(action, version, schema)}
+            body = {"add": _add(action, seq, schema)}
         case Remove():
             body = {"remove": _remove(action)}
         case Protocol():
@@ -52,7 +52,7 @@ def _present(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _add(add: Add, version: int, schema: StructType) -> dict[str, Any]:
+def _add(add: Add, seq: int, schema: StructType) -> dict[str, Any]:
     return add_object(
         add.path,
         partitionValues=dict(add.partition_values),
@@ -61,7 +61,7 @@ def _add(add: Add, version: int, schema: StructType) -> dict[str, Any]:
         dataChange=add.data_change,
         stats=to_wire(add.stats, schema) if add.stats is not None else None,
         schemaId=add.schema_id,
-        seq=version if add.seq is None else add.seq,
+        seq=seq if add.seq is None else add.seq,
         fileGroup=add.file_group,
         kind=add.kind,
         block=add.block,

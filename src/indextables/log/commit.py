@@ -149,7 +149,7 @@ def sealed(
         read_version=planned_on.version if planned_on else None,
         num_files=files_after(base, actions),
     )
-    return seal(actions, info, version=base.version + 1 if base else 0, schema=schema)
+    return seal(actions, info, seq=base.next_seq if base else 0, schema=schema)
 
 
 def files_after(base: Snapshot | None, actions: Sequence[Action]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from indextables.errors import LogReplacedError
+from indextables.errors import LogReplacedError, ObjectNotFoundError
 from indextables.log.files import LogBody, read_info
 from indextables.log.listing import Listing, check_one_width, find_commit, list_from
 from indextables.log.load import load, read_bodies
@@ -60,7 +60,7 @@ class Follower:
         try:
             bodies = self._bodies(known, listing)
             newest = replay(known, bodies, self._store.uri) if bodies else known
-        except LogReplacedError:
+        except (LogReplacedError, ObjectNotFoundError):
             return self._reload()
         return self.learn(seen.then(newest, listing))
 

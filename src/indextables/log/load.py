@@ -26,23 +26,22 @@ from indextables.storage.base import LogStore
 
 _logger: Final = logging.getLogger(__name__)
 _READERS: Final = 8
-_TRIES: Final = 3
 
 
 def load(store: LogStore, names: LogNames, version: int | None = None) -> tuple[Snapshot, Listing]:
     """The snapshot of a version (the newest without one), and the listing it came from."""
     listing = _first_listing(store, names, version)
-    for _ in range(_TRIES):
+    for last_try in (False, False, True):
         try:
-            return _from_listing(store, listing, version), listing
-        except ObjectNotFoundError:
-            # a cleanup removed what the listing showed; the next listing shows what it kept
+            return _from_listing(store, listing, version, believe=last_try), listing
+        except (ObjectNotFoundError, LogReplacedError):
+            # A cleanup removed, or a repair replaced, what the listing showed: look again.
             listing = list_log(store, names)
         except (LogCorruptedError, VersionNotFoundError):
             if listing.complete:
                 raise
             listing = list_log(store, names)
-    return _from_listing(store, list_log(store, names), version), listing
+    return _from_listing(store, listing, version, believe=True), listing
 
 
 def _first_listing(store: LogStore, names: LogNames, version: int | None) -> Listing:
@@ -72,7 +71,8 @@ def _no_table(store: LogStore, names: LogNames) -> TableNotFoundError | NotATabl
     )
 
 
-def _from_listing(store: LogStore, listing: Listing, version: int | None) -> Snapshot:
+def _from_listing(store: LogStore, listing: Listing, version: int | None, *, believe: bool) -> Snapshot:
+    """The snapshot by this listing; `believe` that what does not fit together in it never will."""
     target = listing.newest if version is None else version
     if not 0 <= target <= listing.newest:
         raise _outside(target, f"the newest is {listing.newest}", newest=listing.newest)
@@ -80,6 +80,8 @@ def _from_listing(store: LogStore, listing: Listing, version: int | None) -> Sna
         try:
             return _on(base, store, listing, target)
         except LogReplacedError as error:
+            if not believe:
+                raise
             _logger.warning("the checkpoint of version %d is of another log: %s", base.version, error)
     oldest = min(listing.commits, default=0)
     if oldest > 0 and version is not None and listing.complete:
@@ -87,6 +89,8 @@ def _from_listing(store: LogStore, listing: Listing, version: int | None) -> Sna
     try:
         return _replayed(None, store, listing, target)
     except LogReplacedError as error:
+        if not believe:
+            raise
         name = listing.names.commit(error.facts["version"], listing.width).rpartition("/")[2]
         raise Place(name, 1).corrupted(error.message) from error
 

@@ -16,6 +16,7 @@ from indextables.errors import (
     ReadOnlyStoreError,
     StorageError,
 )
+from indextables.log.actions import CommitInfo
 from indextables.log.files import read_info
 from indextables.log.names import LogFile, LogNames
 from indextables.log.snapshot import Snapshot
@@ -69,7 +70,7 @@ class Publisher:
             except StorageError as error:
                 problem = error
                 continue
-            return owner == commit_id
+            return owner.commit_id == commit_id
         raise CommitStateUnknownError(
             f"the store never said whether version {version} was written: {problem}",
             hint=f"look if {file.key} has commitId {commit_id}; do not delete the data files before",
@@ -83,11 +84,10 @@ class Publisher:
         A repair may have replaced the log in between. Then this commit would hang in the void, so it is
         taken back.
         """
-        if base.commit_id is None:
-            return  # another writer's commit without an id: nothing to compare
         parent, mine = self.file(base.version), self.file(base.version + 1)
+        # of another writer's commit without an id all that can be said is whether it is there
         found = self._settled_owner(parent, base)
-        if found == base.commit_id:
+        if found is not None and found.commit_id == base.commit_id:
             return
         self.store.delete(mine.key)
         raise LogReplacedError(
@@ -95,18 +95,18 @@ class Publisher:
             hint="open the table again and repeat the write",
             version=mine.version,
             expected=base.commit_id,
-            found=found,
+            found=found.commit_id if found else None,
         )
 
     def is_still(self, snapshot: Snapshot) -> bool:
         """False if the version of this snapshot is another commit by now."""
         try:
-            return self._owner(self.file(snapshot.version)) == snapshot.commit_id
+            return self._owner(self.file(snapshot.version)).commit_id == snapshot.commit_id
         except ObjectNotFoundError:
             return True  # deleted by hand, as commits below a checkpoint may be
 
-    def _settled_owner(self, parent: LogFile, base: Snapshot) -> str | None:
-        """The id of the version before; None if it is gone."""
+    def _settled_owner(self, parent: LogFile, base: Snapshot) -> CommitInfo | None:
+        """What the version before says of itself; None if it is gone."""
         problem: StorageError | None = None
         for seconds in (0.0, *_PAUSES):
             if seconds:
@@ -124,7 +124,7 @@ class Publisher:
             version=base.version + 1,
         ) from problem
 
-    def _checkpointed_owner(self, base: Snapshot) -> str | None:
+    def _checkpointed_owner(self, base: Snapshot) -> CommitInfo | None:
         """A commit may be gone by cleanup, if a checkpoint of it is there."""
         key = self.names.checkpoint(base.version, self.width)
         try:
@@ -132,12 +132,11 @@ class Publisher:
         except ObjectNotFoundError:
             return None
 
-    def _owner(self, file: LogFile) -> str | None:
-        """Who wrote this version; None for a writer that leaves no id."""
+    def _owner(self, file: LogFile) -> CommitInfo:
+        """Who wrote this version; an empty answer for a writer that leaves no name."""
         size = self.store.head(file.key).size
         known = LogFile(file.kind, file.version, file.width, file.key, size)
         try:
-            info = read_info(self.store, known)
+            return read_info(self.store, known) or CommitInfo()
         except LogCorruptedError:
-            return None
-        return info.commit_id if info else None
+            return CommitInfo()

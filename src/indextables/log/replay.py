@@ -69,7 +69,7 @@ def replay(
     for position, body in enumerate(bodies, start=1):
         before = facts
         facts, lines = _read(facts, body, position)
-        _check_parent(before.info, facts.info, body)
+        _check_parent(before.info, facts.info, body, position)
         parsed.append((Shape.of(facts.metadata) if facts.metadata else None, lines))
     adds = list(_typed(parsed, table_uri))
     removes = parse_removes([body for _, body in parsed], table_uri)
@@ -141,9 +141,15 @@ def _read(facts: _Facts, body: LogBody, position: int) -> tuple[_Facts, Body]:
     return facts, Body(lines, body.file.version, position, whole, tuple(strays))
 
 
-def _check_parent(before: CommitInfo, after: CommitInfo, body: LogBody) -> None:
-    """A commit that names another parent belongs to another log."""
-    if body.file.kind != "commit" or None in (before.commit_id, after.parent):
+def _check_parent(before: CommitInfo, after: CommitInfo, body: LogBody, position: int) -> None:
+    """A commit that names another parent belongs to another log.
+
+    So does one that names a parent where the version before has no id: our writers name none then. Only
+    the version a replay starts from may have lost its id, in another writer's checkpoint.
+    """
+    if body.file.kind != "commit" or after.parent is None or body.file.version == 0:
+        return
+    if before.commit_id is None and position == 1:
         return
     if before.commit_id != after.parent:
         raise LogReplacedError(

@@ -65,6 +65,17 @@ class Snapshot:
         """The size of all live files together."""
         return pc.sum(self.column("size")).as_py() or 0
 
+    @cached_property
+    def next_seq(self) -> int:
+        """What an add of the next commit is numbered with: its version, unless a file has more.
+
+        A repair starts again at version 0 and keeps the numbers of its files; what is written later must
+        still be later.
+        """
+        highest = [pc.max(segment.table.column("seq")).as_py() for segment in self.state.segments]
+        known: list[int] = [seq for seq in highest if seq is not None]
+        return max([self.version, *known]) + 1
+
     @property
     def tombstones(self) -> Any:
         """Removed files as a table: key, deletion_timestamp, data_change, extra."""

@@ -42,12 +42,12 @@ class Unverified:
 Verdict: TypeAlias = Whole | Torn | Unverified
 
 
-def seal(actions: Sequence[Action], info: CommitInfo, *, version: int, schema: StructType) -> bytes:
+def seal(actions: Sequence[Action], info: CommitInfo, *, seq: int, schema: StructType) -> bytes:
     """The bytes of a commit: its actions, then the trailer that counts and checks them."""
-    lines = [encode_action(action, version=version, schema=schema) for action in actions]
+    lines = [encode_action(action, seq=seq, schema=schema) for action in actions]
     body = b"".join(lines)
     sealed = replace(info, actions=len(lines), crc32=zlib.crc32(body))
-    return body + encode_action(sealed, version=version, schema=schema)
+    return body + encode_action(sealed, seq=seq, schema=schema)
 
 
 def unpack(raw: bytes) -> bytes:

@@ -118,7 +118,7 @@ def _first(plan: RepairPlan, snapshot: Snapshot, target: LogPlace, commit_id: st
         *snapshot.txns.values(),
         *snapshot.unknown,
     )
-    lines = [encode_action(action, version=0, schema=snapshot.schema) for action in actions]
+    lines = [encode_action(action, seq=0, schema=snapshot.schema) for action in actions]
     parameters = {
         "source": plan.source_address,
         "target": target.address,
@@ -153,7 +153,7 @@ def _second(plan: RepairPlan, snapshot: Snapshot, ids: tuple[str, str], now: int
 def _sealed(lines: list[bytes], info: CommitInfo, snapshot: Snapshot) -> bytes:
     body = b"".join(lines)
     info = replace(info, actions=len(lines), crc32=zlib.crc32(body))
-    return body + encode_action(info, version=0, schema=snapshot.schema)
+    return body + encode_action(info, seq=0, schema=snapshot.schema)
 
 
 def _verify(planned: Snapshot, written: Snapshot) -> None:
