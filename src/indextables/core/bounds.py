@@ -25,7 +25,7 @@ class IntBounds:
 
     lo: Integers
     hi: Integers
-    _rankings: tuple[Ranking, Ranking] | None = field(default=None, init=False)
+    _ranking: Ranking | None = field(default=None, init=False)
 
     def overlap(self, cuts: Cuts) -> FileMask:
         """True where some value between the bounds is in the set."""
@@ -39,11 +39,12 @@ class IntBounds:
         return hit
 
     def _search(self, starts: Integers, ends: Integers) -> FileMask:
-        """An interval is hit if more of them start at or below `hi` than end below `lo`."""
-        if self._rankings is None:
-            self._rankings = (Ranking(self.lo), Ranking(self.hi))
-        lower, upper = self._rankings
-        return upper.count_at_most(starts) > lower.count_below(ends)
+        """Only the first interval that does not end below `lo` can be hit: does it start by `hi`?"""
+        if self._ranking is None:
+            self._ranking = Ranking(self.lo)
+        passed = self._ranking.count_below(ends)
+        reached = starts[np.minimum(passed, len(starts) - 1)] <= self.hi
+        return reached & (passed < len(starts))
 
 
 @dataclass(slots=True)
@@ -64,9 +65,9 @@ class ByteBounds:
         lower, upper = self._lines
         starts, ends = line[::2], line[1::2]
         if len(starts) > _FEW:
-            return upper.count_at_most(starts, unknown=len(starts)) > lower.count_at_most(
-                ends, unknown=0
-            )
+            passed = lower.count_at_most(ends, unknown=0)
+            reached = upper.reaches(starts, np.minimum(passed, len(starts) - 1), unknown=True)
+            return reached & (passed < len(starts))
         hit = np.zeros(len(self.lo), np.bool_)
         for start, end in zip(starts, ends, strict=True):
             hit |= lower.below(end, unknown=True) & ~upper.below(start, unknown=False)

@@ -7,7 +7,7 @@ with equal keys need to be looked at in full.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,12 @@ import pyarrow.compute as pc
 
 from indextables.core.arrays import FileMask, as_mask, is_null
 from indextables.core.intervals import TOP
-from indextables.core.ranks import Integers, Ranking
+from indextables.core.ranks import Counts, Integers, Ranking
 
 _KEY: Final = 8
 _SIGN: Final = np.uint64(2**63)
+_LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+_Answers = TypeVar("_Answers", FileMask, Counts)
 
 
 class ByteLine:
@@ -42,63 +44,68 @@ class ByteLine:
 
     def below(self, cut: Any, *, unknown: bool) -> FileMask:
         """Which values are less than the cut."""
-        key = self._key(cut)
-        if isinstance(key, bool):
-            found = np.full(len(self._keys), key)
-        else:
-            found = self._keys < key
-            ties = np.flatnonzero(self._keys == key)
-            self._compare_ties(found, ties, pa.scalar(cut, pa.large_binary()))
-        if self._unknown is not None:
-            found[self._unknown] = unknown
-        return found
-
-    def _compare_ties(self, found: FileMask, ties: npt.NDArray[np.intp], cut: Any) -> None:
+        if cut is TOP:
+            return np.ones(len(self._keys), np.bool_)
+        wanted = pa.array([cut], pa.large_binary())
+        place = self._places(wanted)[0]
+        found = self._keys < place
+        ties = np.flatnonzero(self._keys == place)
         if len(ties) > len(found) // 8:  # gathering that many costs more than comparing all
-            found[:] = as_mask(pc.less(self._values, cut))
+            found = as_mask(pc.less(self._values, wanted[0]))
         elif ties.size:
-            found[ties] = as_mask(pc.less(self._values.take(pa.array(ties)), cut))
+            found[ties] = as_mask(pc.less(self._values.take(pa.array(ties)), wanted[0]))
+        return self._with_unknown(found, unknown)
 
-    def count_at_most(self, cuts: tuple[Any, ...], *, unknown: int) -> Integers:
+    def count_at_most(self, cuts: tuple[Any, ...], *, unknown: int) -> Counts:
         """For each value, how many of the increasing cuts are at or below it."""
-        keys = [self._key(cut) for cut in cuts]
-        # False: no value is below this cut, so it counts everywhere; True: it counts nowhere.
-        always = sum(key is False for key in keys)
-        inside = [i for i, key in enumerate(keys) if not isinstance(key, bool)]
-        places = np.array([keys[i] for i in inside], np.int64)
+        wanted = pa.array(cuts[:-1] if cuts[-1] is TOP else cuts, pa.large_binary())
+        places = self._places(wanted)
         if self._ranking is None:
             self._ranking = Ranking(self._keys)
         counts = self._ranking.count_at_most(places)
-        if inside:
-            self._break_ties(counts, places, pa.array([cuts[i] for i in inside], pa.large_binary()))
-        counts += always
-        if self._unknown is not None:
-            counts[self._unknown] = unknown
-        return counts
-
-    def _key(self, cut: Any) -> int | bool:
-        """The key of a cut; or, where it does not begin with the stem, whether all values are below."""
-        if cut is TOP:
-            return True
-        if not cut.startswith(self._stem):
-            return bool(cut > self._stem)
-        head = cut[len(self._stem) :][:_KEY].ljust(_KEY, b"\0")
-        return int.from_bytes(head, "big") - 2**63
-
-    def _break_ties(self, counts: Integers, places: Integers, cuts: Any) -> None:
-        """Corrects the counts of values whose key is also a cut's: bisects among the cuts of that key."""
         at = np.maximum(counts - 1, 0)
         ties = np.flatnonzero((counts > 0) & (places[at] == self._keys))
-        if not ties.size:
-            return
-        keys, values = self._keys[ties], self._values.take(pa.array(ties))
-        low, high = np.searchsorted(places, keys, "left"), np.searchsorted(places, keys, "right")
+        counts[ties] = self._bisect(ties, places, wanted)
+        return self._with_unknown(counts, unknown)
+
+    def reaches(self, cuts: tuple[Any, ...], which: Counts, *, unknown: bool) -> FileMask:
+        """For each value, whether it is at or above the one of the cuts that `which` names."""
+        wanted = pa.array(cuts, pa.large_binary())
+        places = self._places(wanted)[which]
+        found = self._keys > places
+        ties = np.flatnonzero(self._keys == places)
+        exact = pc.greater_equal(self._values.take(pa.array(ties)), wanted.take(pa.array(which[ties])))
+        found[ties] = as_mask(exact)
+        return self._with_unknown(found, unknown)
+
+    def _places(self, cuts: Any) -> Integers:
+        """The keys of cuts; one that does not begin with the stem is beyond all values, at that end.
+
+        Should the key of a value be that very end, they tie, and are compared in full like any other.
+        """
+        stem = pa.scalar(self._stem, pa.large_binary())
+        inside = as_mask(pc.starts_with(cuts, pattern=self._stem))
+        beyond = np.where(as_mask(pc.less(cuts, stem)), _LEAST, _MOST)
+        places: Integers = np.where(inside, _keys(cuts, len(self._stem)), beyond)
+        return places
+
+    def _bisect(self, rows: Any, places: Integers, cuts: Any) -> Integers:
+        """How many cuts are at or below each of these values, searched among the cuts of its key."""
+        keys, values = self._keys[rows], self._values.take(pa.array(rows))
+        low: Integers = np.searchsorted(places, keys, "left")
+        high = np.searchsorted(places, keys, "right")
         while (active := np.flatnonzero(low < high)).size:
             middle = (low[active] + high[active]) // 2
-            reached = as_mask(pc.less_equal(cuts.take(pa.array(middle)), values.take(pa.array(active))))
+            here = values.take(pa.array(active))
+            reached = as_mask(pc.less_equal(cuts.take(pa.array(middle)), here))
             low[active[reached]] = middle[reached] + 1
             high[active[~reached]] = middle[~reached]
-        counts[ties] = low
+        return low
+
+    def _with_unknown(self, answers: _Answers, unknown: int) -> _Answers:
+        if self._unknown is not None:
+            answers[self._unknown] = unknown
+        return answers
 
 
 def _common_stem(a: bytes, b: bytes) -> bytes:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, islice
+from operator import lt
 from typing import Any, Final, TypeAlias, final
 
 Cut: TypeAlias = Any
@@ -88,6 +89,8 @@ def _covered(sets: Sequence[Cuts], needed: int) -> Cuts:
         return sets[0]
     starts = sorted(chain.from_iterable(cuts[::2] for cuts in sets))
     ends = sorted(chain.from_iterable(cuts[1::2] for cuts in sets))
+    if needed == 1 and all(map(lt, ends, islice(starts, 1, None))):
+        return tuple(chain.from_iterable(zip(starts, ends, strict=True)))  # nothing touches: a long IN
     found: list[Cut] = []
     depth = opened = closed = 0
     while closed < len(ends):

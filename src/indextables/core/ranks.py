@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 Integers: TypeAlias = npt.NDArray[np.int64]
+Counts: TypeAlias = npt.NDArray[np.int32]
 
 
 class Ranking:
@@ -21,16 +22,16 @@ class Ranking:
         self._order = np.argsort(values)
         self._sorted = values[self._order]
 
-    def count_at_most(self, keys: Integers) -> Integers:
+    def count_at_most(self, keys: Integers) -> Counts:
         """For each value, how many of the increasing keys are at or below it."""
         return self._spread(np.searchsorted(self._sorted, keys, side="left"))
 
-    def count_below(self, keys: Integers) -> Integers:
+    def count_below(self, keys: Integers) -> Counts:
         """For each value, how many of the increasing keys are below it."""
         return self._spread(np.searchsorted(self._sorted, keys, side="right"))
 
-    def _spread(self, positions: npt.NDArray[np.intp]) -> Integers:
+    def _spread(self, positions: npt.NDArray[np.intp]) -> Counts:
         steps = np.diff(positions, prepend=0, append=len(self._order))
-        counts = np.empty(len(self._order), np.int64)
-        counts[self._order] = np.repeat(np.arange(len(positions) + 1), steps)
+        counts = np.empty(len(self._order), np.int32)
+        counts[self._order] = np.repeat(np.arange(len(positions) + 1, dtype=np.int32), steps)
         return counts
