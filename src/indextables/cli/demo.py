@@ -92,7 +92,7 @@ def _truncation(stage: Stage) -> None:
         reads.append(min(_opening(path) for _ in range(5)))
     _say("without truncation", f"{human_bytes(sizes[0])}, opened in {reads[0] * 1000:.1f} ms")
     _say("with truncation", f"{human_bytes(sizes[1])}, opened in {reads[1] * 1000:.1f} ms")
-    _say("", f"{1 - sizes[1] / sizes[0]:.1%} smaller, {reads[0] / reads[1]:.1f}x faster to open")
+    _say("", f"{1 - sizes[1] / sizes[0]:.1%} smaller, {reads[0] / reads[1]:.1f}x as fast to open")
 
 
 def _queries(stage: Stage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 
 from pyspark.sql import SparkSession
@@ -11,6 +12,7 @@ from indextables.errors import MissingDependencyError
 
 def local_session(name: str, *, cores: int = 2, memory: str = "2g") -> SparkSession:
     """A quiet session on this machine's cores; one clear error where there is no Java for it."""
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark warns about the host's name
     builder = (
         SparkSession.builder.master(f"local[{cores}]")
         .appName(name)
