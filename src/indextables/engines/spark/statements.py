@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -69,6 +69,7 @@ class Create:
 
 
 Statement: TypeAlias = Insert | Delete | Update | Merge | Create
+KINDS: Final = (Insert, Delete, Update, Merge, Create)
 Handler: TypeAlias = Callable[[SparkSession, Any], DataFrame | None]
 
 HANDLERS: dict[type[Any], Handler] = {}
