@@ -1,6 +1,7 @@
 """Domains: RFC-58's markers and ranges, an exact algebra, and the way from conditions and back."""
 
 import datetime as dt
+import functools
 import math
 from decimal import Decimal
 
@@ -25,10 +26,12 @@ from indextables.core.predicate import (
     Ref,
     StartsWith,
 )
+from indextables.core.prune import may_match
 from indextables.core.types import DecimalType, Field, ListType, PrimitiveType, StructType
 from indextables.domain import Bound, ColumnDomain, Domain, Marker, Range
 from indextables.errors import PredicateError, UnknownColumnError
 from support.truth import truth
+from support.worlds import LOSSES, Universe, world_of
 
 NAN = math.nan
 BELOW, EXACTLY, ABOVE = Bound.BELOW, Bound.EXACTLY, Bound.ABOVE
@@ -213,6 +216,21 @@ def test_a_domain_of_a_condition_turns_back_into_it(p):
     again, rest = ColumnDomain.from_predicate(domain.to_predicate(), FLOATS)
     assert (again, rest) == (domain, Constant(True))
     assert ColumnDomain.from_predicate(domain.bind(FLOATS))[0] == domain
+
+
+@given(p=trees(leaves_on(C)))
+def test_a_domain_keeps_the_splits_its_condition_keeps(p):
+    """One evaluator for both roads, over every statistics a small universe can produce."""
+    index = doubles().index
+    domain, _ = ColumnDomain.from_predicate(p, index.source.schema)
+    by_condition = may_match(bind(p, index.source.schema), index)
+    assert may_match(domain.bind(index.source.schema), index).tolist() == by_condition.tolist()
+
+
+@functools.cache
+def doubles():
+    values = (-math.inf, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 9.0, NAN)
+    return world_of(Universe("doubles", PrimitiveType("double"), values, ()), LOSSES[:6])
 
 
 def test_what_a_domain_cannot_express_is_left_to_check():

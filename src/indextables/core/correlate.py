@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias, assert_never
 
-from indextables.core.leaves import ColumnLeaf, truth_of
+from indextables.core.leaf_tables import ColumnLeaf, truth_of
 from indextables.core.predicate import (
     And,
     BoolRef,
