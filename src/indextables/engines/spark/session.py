@@ -6,17 +6,14 @@ replacement acts on tables of ours only: everything else goes to Spark as it cam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import wraps
 from typing import Any
 
-import orjson
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 
 from indextables.engines.spark import errors, write_capture
 from indextables.engines.spark.formats import is_ours
-from indextables.engines.spark.gateway import jvm_tools
+from indextables.engines.spark.patching import options_of, replace_method
 from indextables.engines.spark.reader import one_path, read_table, refuse_schema
 from indextables.engines.spark.sql import path_of_name, run_sql
 from indextables.errors import IndexTablesError
@@ -31,19 +28,11 @@ def enable(spark: Any) -> Any:
         )
     errors.install()
     write_capture.install()
-    _replace(DataFrameReader, "load", _load)
-    _replace(DataFrameReader, "table", _reader_table)
-    _replace(SparkSession, "table", _session_table)
-    _replace(SparkSession, "sql", _sql)
+    replace_method(DataFrameReader, "load", _load)
+    replace_method(DataFrameReader, "table", _reader_table)
+    replace_method(SparkSession, "table", _session_table)
+    replace_method(SparkSession, "sql", _sql)
     return spark
-
-
-def _replace(owner: type, name: str, make: Callable[[Any], Any]) -> None:
-    original = getattr(owner, name)
-    if not getattr(original, "is_indextables", False):
-        replacement = wraps(original)(make(original))
-        replacement.is_indextables = True  # type: ignore[attr-defined]
-        setattr(owner, name, replacement)
 
 
 def _load(original: Any) -> Any:
@@ -63,17 +52,10 @@ def _load(original: Any) -> Any:
         if not is_ours(self._jreader.source()):
             return original(self, path)  # type: ignore[no-any-return]
         refuse_schema(is_given=self._jreader.userSpecifiedSchema().isDefined())
-        given = _options(self._jreader)
+        given = options_of(self._jreader)
         return read_table(self._spark, one_path(path, given), given)
 
     return load
-
-
-def _options(reader: Any) -> Mapping[str, str]:
-    """The options in the spelling they were given in; one call for all of them."""
-    tools = jvm_tools()
-    given = tools.json.writeValueAsString(tools.as_java(reader.extraOptions().originalMap()))
-    return dict(orjson.loads(given))
 
 
 def _reader_table(original: Any) -> Any:
@@ -81,7 +63,7 @@ def _reader_table(original: Any) -> Any:
         path = path_of_name(self._spark, tableName)
         if path is None:
             return original(self, tableName)  # type: ignore[no-any-return]
-        return read_table(self._spark, path, _options(self._jreader))
+        return read_table(self._spark, path, options_of(self._jreader))
 
     return table
 

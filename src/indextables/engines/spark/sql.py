@@ -18,6 +18,7 @@ from indextables.engines.spark.formats import is_ours
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.plan_rewrite import Rewriter, frame_of, name_path
 from indextables.engines.spark.reader import read_table
+from indextables.engines.spark.settings import settings_of
 from indextables.engines.spark.statements import nothing
 from indextables.engines.spark.tables import open_table
 from indextables.errors import IndexTablesError
@@ -26,7 +27,7 @@ from indextables.sql import commands
 
 
 @dataclass(frozen=True)
-class SparkContextOfCommands:
+class SessionContext:
     """What our own commands need, from a Spark session."""
 
     session: SparkSession
@@ -34,7 +35,7 @@ class SparkContextOfCommands:
     @property
     def config(self) -> Config:
         """The session's settings."""
-        return Config.of(session=dict(self.session.conf.getAll))
+        return Config.of(session=settings_of(self.session))
 
     def open_log(self, location: str) -> TransactionLog:
         """The log of a table as this session reaches it."""
@@ -54,7 +55,7 @@ def run_sql(
     found = commands.find(text)
     if found is not None:
         command, arguments = found
-        return session.createDataFrame(command.run(SparkContextOfCommands(session), arguments))
+        return session.createDataFrame(command.run(SessionContext(session), arguments))
     formatter = SQLStringFormatter(session)
     try:
         plan = _parse(session, formatter.format(text, **frames) if frames else text, args)
