@@ -36,6 +36,7 @@ from indextables.core.stats import collect_stats
 from indextables.core.truncate import TruncationOptions, TruncationRule, truncate_stats
 from indextables.core.types import (
     Field,
+    ListType,
     PrimitiveType,
     StructType,
     is_float,
@@ -386,6 +387,19 @@ def test_a_constant_says_the_same_of_every_split_that_has_rows():
     assert must_match(Constant(True), index).tolist() == [True] * 3
     assert must_match(Constant(None), index).tolist() == [True, False, False]
     assert np.array_equal(must_match(Not(Constant(False)), index), [True] * 3)
+
+
+def test_values_without_an_order_can_only_be_null():
+    """Binding makes such leaves opaque; one that comes without binding may still be anything."""
+    schema = StructType((Field("l", ListType(PrimitiveType("long"))),))
+    ref = Ref(("l",))
+    index = ColumnStatsIndex(
+        source_of([SplitStats(3, null_count={ref.path: n}) for n in (0, 3)], schema)
+    )
+    for leaf in (Compare("<", ref, Literal([1])), IsIn(ref, (Literal([1]),)), StartsWith(ref, "x")):
+        masks = evaluate(leaf, index)
+        assert (masks.true & masks.false & masks.null).all()
+    assert may_match(Not(IsNull(ref)), index).tolist() == [True, False]
 
 
 def test_a_table_without_splits_plans_to_nothing():

@@ -184,7 +184,10 @@ def _leaf(
             return Atom(leaf, view)
         case _:
             path = column_of(leaf)
-            return Folded(path, view.of(truth_of(leaf, space_of(path))))
+            space = space_of(path)
+            if not space.is_ordered and not isinstance(leaf, IsNull):
+                return Atom(Opaque("a condition on values without an order", (path,)), view)
+            return Folded(path, view.of(truth_of(leaf, space)))
 
 
 def column_of(leaf: ColumnLeaf) -> FieldPath:

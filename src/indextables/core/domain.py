@@ -154,6 +154,7 @@ class Markers:
     """The space of values whose type nobody told: any that compare with each other, and NaN."""
 
     values: Final = States((BOTTOM, TOP), nan=True)
+    is_ordered: Final = True
 
     def below(self, value: Any) -> Cut:
         """The cut right below a value."""

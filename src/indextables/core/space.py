@@ -48,6 +48,11 @@ class Space(Protocol):
         """V: every value that is not NULL, NaN among them where the type has it."""
         ...
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether values can be told apart at all."""
+        ...
+
     def below(self, value: Any) -> Cut:
         """The cut right below a value."""
         ...
@@ -73,6 +78,11 @@ class Ordinals:
     values: States
     """V: every value that is not NULL, NaN among them for floats."""
     ordinal: Callable[[Any], Any]
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether values can be told apart; otherwise all of them are one place."""
+        return self.kind != "unordered"
 
     @property
     def universe(self) -> Cuts:
