@@ -302,6 +302,15 @@ def test_a_million_bytes_on_one_line_are_one_line():
     assert len(row["stats"]["minValues"]["name"]) == 1_000_000
 
 
+def test_a_line_longer_than_a_block_of_the_parser_is_read_among_many():
+    """Six million characters in one statistic, two hundred lines around it."""
+    lines = [foreign_add(i) for i in range(200)]
+    lines[100] = foreign_add(100, stats={"minValues": {"name": "x" * 6_000_000}})
+    table = adds(*lines, trusted=True)
+    assert table.num_rows == 200
+    assert len(table.column("stats")[100].as_py()["minValues"]["name"]) == 6_000_000
+
+
 def test_an_unpartitioned_table_without_columns_to_order_has_rows_too():
     """Arrow has no fields then to put anything into."""
     from indextables.core.types import schema_from_arrow

@@ -19,8 +19,8 @@ _FEW: Final = 64
 """Below this many lines, reading each with tolerance is cheaper than halving further."""
 _AT_ONCE: Final = 64 << 20
 """Bytes for one call of the parser, which counts with 32 bits."""
-_SMALL: Final = 1 << 20
-"""Bytes up to which one thread is faster than two."""
+_BLOCK: Final = 4 << 20
+"""Bytes for one thread of the parser."""
 
 Known: TypeAlias = tuple[dict[str, Any], str | None]
 """The fields of an action that are known, and the JSON of those that are not."""
@@ -114,7 +114,7 @@ def parse_run(run: Run, low: int, high: int, reader: Reader) -> Iterator[Piece]:
     if few or run.at[high] - run.at[low] <= _AT_ONCE:
         found = _bulk(run, low, high, reader)
         if found is not None:
-            yield found, None
+            yield from ((array, None) for array in found)
             return
     if few:
         yield _one_by_one(run, low, high, reader)
@@ -124,7 +124,7 @@ def parse_run(run: Run, low: int, high: int, reader: Reader) -> Iterator[Piece]:
     yield from parse_run(run, middle, high, reader)
 
 
-def _bulk(run: Run, low: int, high: int, reader: Reader) -> Any | None:
+def _bulk(run: Run, low: int, high: int, reader: Reader) -> list[Any] | None:
     start, end = int(run.at[low]), int(run.at[high])
     trusted = all(run.bodies[owner].trusted for owner in np.unique(run.body_of[low:high]).tolist())
     # Arrow reads the token NaN as a number; a bound that is NaN would compare as if it meant something.
@@ -134,12 +134,15 @@ def _bulk(run: Run, low: int, high: int, reader: Reader) -> Any | None:
     return _arrow(text, high - low, reader, trusted=trusted)
 
 
-def _arrow(text: Any, lines: int, reader: Reader, *, trusted: bool) -> Any | None:
+def _arrow(text: Any, lines: int, reader: Reader, *, trusted: bool) -> list[Any] | None:
     """One struct per line, or None unless every line is exactly of the type."""
+    # Blocks are parsed side by side. No line of a few is cut by one; a longer line among many is not
+    # read in bulk then, but among few.
+    block = _BLOCK if lines > _FEW and text.size > _BLOCK else text.size + 1
     try:
         table = pj.read_json(
             pa.BufferReader(text),
-            read_options=pj.ReadOptions(block_size=text.size + 1, use_threads=text.size > _SMALL),
+            read_options=pj.ReadOptions(block_size=block, use_threads=block == _BLOCK),
             parse_options=pj.ParseOptions(
                 explicit_schema=pa.schema([(reader.name, reader.wire)]),
                 unexpected_field_behavior="error",
@@ -149,9 +152,10 @@ def _arrow(text: Any, lines: int, reader: Reader, *, trusted: bool) -> Any | Non
             table.validate(full=True)  # the parser does not look if a text is UTF-8
     except pa.ArrowInvalid:
         return None
+    arrays = table.column(0).chunks
     # two objects on one line are two rows to Arrow; to us that line is garbled
-    array = pa.concat_arrays(table.column(0).chunks) if table.num_rows == lines else None
-    return array if array is not None and array.field("path").null_count == 0 else None
+    sound = table.num_rows == lines and not any(a.field("path").null_count for a in arrays)
+    return arrays if sound else None
 
 
 def _one_by_one(run: Run, low: int, high: int, reader: Reader) -> Piece:
@@ -161,7 +165,7 @@ def _one_by_one(run: Run, low: int, high: int, reader: Reader) -> Piece:
         text = b"\n".join(dumps({reader.name: body}) for body in bodies)
         found = _arrow(pa.py_buffer(text), len(bodies), reader, trusted=False)
         if found is not None:
-            return found, extras
+            return pa.concat_arrays(found), extras
     return pa.array([reader.mend(body) for body in bodies], reader.wire), extras
 
 
