@@ -37,7 +37,7 @@ def write_log(root: Path, adds: int, commits: int, length: int) -> None:
     parent = uuid4().hex
     first = CommitInfo("CREATE TABLE", 1, parent, num_files=0)
     actions = (Protocol(), Metadata("bench", schema))
-    (log / f"{0:018d}.json").write_bytes(seal(actions, first, version=0, schema=schema))
+    (log / f"{0:018d}.json").write_bytes(seal(actions, first, seq=0, schema=schema))
     per_commit = adds // commits
     for version in range(1, commits + 1):
         lines = []
@@ -76,7 +76,7 @@ def write_log(root: Path, adds: int, commits: int, length: int) -> None:
             "APPEND", version + 1, own, parent, num_files=version * per_commit,
             actions=len(lines), crc32=zlib.crc32(body),
         )  # fmt: skip
-        trailer = encode_action(info, version=version, schema=schema)
+        trailer = encode_action(info, seq=version, schema=schema)
         (log / f"{version:018d}.json").write_bytes(body + trailer)
         parent = own
 

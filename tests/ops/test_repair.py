@@ -353,6 +353,8 @@ def test_a_repaired_log_goes_on_and_knows_no_time_before_it(table: RealTable):
         lambda _: CommitPlan(Append(), "APPEND", (new_split(table.root, 800),))
     )
     assert (done.version, done.snapshot.num_files) == (2, 12)
+    # later rows must win over earlier ones, although the versions start again
+    assert [split.seq for split in done.snapshot.splits()][-1] > table.snapshot().splits()[-1].seq
     assert [entry.operation for entry in log.history()] == ["APPEND", "REPAIR", "REPAIR"]
     with pytest.raises(VersionNotFoundError):
         log.snapshot(version=3)
@@ -368,3 +370,85 @@ def test_the_vacuum_mark_of_the_old_log_does_not_lock_the_new_one(table: RealTab
     log = table.transaction_log(REPAIRED)
     assert log.snapshot().min_read_version == 0
     log.commit(lambda _: CommitPlan(Append(), "APPEND", (new_split(table.root, 801),)))
+
+
+# -- checkpoints in Parquet parts ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def columnar(tmp_path: Path) -> RealTable:
+    """Checkpoints at 2 and 4 in Parquet parts; the commits below the first are gone."""
+    made = make_table(
+        tmp_path / "t", commits=5, checkpoints=(2, 4), length=1500, checkpoint_format="parquet"
+    )
+    for version in range(3):
+        made.commit(version).unlink()
+    return made
+
+
+def parts(table: RealTable, version: int) -> list[Path]:
+    return sorted(table.log.glob(f"{version:018d}.checkpoint.*.parquet"))
+
+
+def test_a_checkpoint_in_parts_is_a_base_like_any_other(columnar: RealTable):
+    """Rows come from the parts, dead ones left out, long bounds shortened."""
+    remove_one(columnar)
+    columnar.transaction_log(checkpoint_format="parquet").checkpoint()
+    for version in range(3, 6):
+        columnar.commit(version).unlink()
+    expected, before = columnar.snapshot(), columnar.seal()
+    plan = plan_repair(columnar.log)
+    assert plan.stats_bytes_saved == 9 * 2 * 1504
+    assert repair(columnar.log, columnar.target).row()[2:] == (6, 9, 9, 0, "SUCCESS")
+    repaired = columnar.snapshot(REPAIRED)
+    assert repaired.files().drop_columns("stats").equals(expected.files().drop_columns("stats"))
+    assert repaired.splits()[0].stats.dropped == {("text",)}
+    assert columnar.seal().items() >= before.items()
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "flipped", "empty"])
+def test_a_damaged_part_makes_its_checkpoint_useless_and_is_named(columnar: RealTable, damage: str):
+    """Without another base: an ERROR that names the part. With one: the repair takes that."""
+    expected = columnar.snapshot()
+    [part] = parts(columnar, 2)
+    data = part.read_bytes()
+    match damage:
+        case "missing":
+            part.unlink()
+        case "cut":
+            part.write_bytes(data[:-10])
+        case "flipped":
+            part.write_bytes(data[:20] + bytes([data[20] ^ 1]) + data[21:])
+        case "empty":
+            part.write_bytes(b"")
+    # the checkpoint of version 4 names the part of version 2 again, if it is used at all
+    used_again = part.name.encode() in columnar.checkpoint(4).read_bytes()
+    result = repair(columnar.log, columnar.target)
+    if used_again:
+        assert result.status.startswith("ERROR: ")
+        assert part.name in result.status
+    else:
+        assert result.row()[2:] == (5, 10, 10, 0, "SUCCESS")
+        assert columnar.snapshot(REPAIRED).column("key").equals(expected.column("key"))
+        columnar.checkpoint(4).unlink()
+        assert part.name in repair(columnar.log, columnar.root / "two").status
+
+
+def test_a_part_of_another_checkpoint_does_not_fit(columnar: RealTable):
+    """Right name, wrong bytes: its checksum is in the manifest."""
+    [one], [two] = parts(columnar, 2), parts(columnar, 4)
+    one.write_bytes(two.read_bytes())
+    two.unlink()
+    columnar.checkpoint(4).unlink()
+    assert one.name in repair(columnar.log, columnar.target).status
+
+
+def test_the_new_checkpoint_is_stored_as_the_options_say(columnar: RealTable):
+    """JSON by default for a small table, Parquet parts when asked for; both are whole."""
+    assert repair(columnar.log, columnar.target).status == "SUCCESS"
+    assert not [*columnar.target.glob("*.parquet")]
+    config = {"spark.indextables.checkpoint.format": "parquet"}
+    assert repair(columnar.log, columnar.root / "again", config=config).status == "SUCCESS"
+    assert len([*(columnar.root / "again").glob("*.parquet")]) == 1
+    (columnar.root / "again" / "000000000000000000.json").unlink()
+    assert columnar.snapshot("again").files().equals(columnar.snapshot(REPAIRED).files())

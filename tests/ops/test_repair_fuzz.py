@@ -18,7 +18,7 @@ LOG, TARGET = "_transaction_log", "_transaction_log_repaired"
 LONG_RUN = int(os.environ.get("FUZZ_ROUNDS", "5000"))
 rounds = pytest.mark.parametrize(
     "rounds",
-    [120, pytest.param(LONG_RUN, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])],
+    [80, pytest.param(LONG_RUN, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])],
 )
 
 
@@ -107,10 +107,16 @@ def run(store: LogStore, seed: int) -> RepairResult:
 
 
 @rounds
-def test_fuzz_a_damaged_log_is_repaired_exactly_or_refused(tmp_path: Path, rounds: int):
+@pytest.mark.parametrize("form", ["json", "parquet"])
+def test_fuzz_a_damaged_log_is_repaired_exactly_or_refused(tmp_path: Path, rounds: int, form: str):
     """No traceback of a foreign kind, no hang, and never a split more or less than before."""
-    table = make_table(tmp_path / "t", commits=5, splits=2, checkpoints=(2, 4), length=1100)
+    table = make_table(
+        tmp_path / "t", commits=5, splits=2, checkpoints=(2, 4), length=1100, checkpoint_format=form
+    )
     remove_one(table)
+    if form == "parquet":
+        for version in range(2):  # as after a cleanup: the checkpoints are needed
+            table.commit(version).unlink()
     expected = table.snapshot()
     originals = {path.name: path.read_bytes() for path in table.log.iterdir()}
     store, keys = load_into_memory(table)

@@ -25,7 +25,7 @@ steps = st.one_of(
     st.tuples(st.just("overwrite"), st.integers(0, 3)),
     st.tuples(st.just("delete"), st.integers(0, 9)),
     st.tuples(st.just("analyze"), st.integers(0, 9)),
-    st.tuples(st.just("checkpoint"), st.just(0)),
+    st.tuples(st.just("checkpoint"), st.integers(0, 1)),
     st.tuples(st.just("add column"), st.just(0)),
     st.tuples(st.just("widen"), st.just(0)),
     st.tuples(st.just("txn"), st.integers(0, 2)),
@@ -54,7 +54,7 @@ def play(table: RealTable, step: str, amount: int) -> None:
             again = [replace(s.to_add(), data_change=False, stats=None) for s in live[amount : amount + 1]]
             plan = CommitPlan(Append(), "ANALYZE", tuple(again))
         case "checkpoint":
-            log.checkpoint()
+            table.transaction_log(checkpoint_format=("json", "parquet")[amount]).checkpoint()
             return
         case "txn":
             version = snapshot.txns["stream"].version + 1

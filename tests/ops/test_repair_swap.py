@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -180,12 +181,18 @@ def test_readers_see_the_old_or_the_new_log_at_every_moment(original: RealTable,
             except Exception as error:
                 problems.append(error)
 
+    def wait_for_a_read(already: int) -> None:
+        # else many swaps would fall into one opening of the table, which gives up after a few
+        while len(reads) == already and not problems:
+            time.sleep(0.001)
+
     reader = threading.Thread(target=read)
     reader.start()
     try:
         for _ in range(50):
-            replace_log(*places(table))
-            undo_replace(places(table)[0])
+            for swap in (lambda: replace_log(*places(table)), lambda: undo_replace(places(table)[0])):
+                swap()
+                wait_for_a_read(len(reads))
     finally:
         stop.set()
         reader.join()

@@ -52,8 +52,11 @@ class RealTable:
     def pointer(self) -> Path:
         return self.log / "_last_checkpoint"
 
-    def transaction_log(self, directory: str = "_transaction_log") -> TransactionLog:
-        config = Config.of(write={"spark.indextables.checkpoint.interval": 0})
+    def transaction_log(
+        self, directory: str = "_transaction_log", checkpoint_format: str = "json"
+    ) -> TransactionLog:
+        settings = {"checkpoint.interval": 0, "checkpoint.format": checkpoint_format}
+        config = Config.of(write={f"spark.indextables.{k}": v for k, v in settings.items()})
         return TransactionLog(open_store(self.root), config, directory=directory)
 
     def snapshot(self, directory: str = "_transaction_log") -> Snapshot:
@@ -111,10 +114,11 @@ def make_table(
     splits: int = 2,
     checkpoints: tuple[int, ...] = (),
     length: int = LONG,
+    checkpoint_format: str = "json",
 ) -> RealTable:
     """`commits` appends of `splits` files each after version 0; checkpoints at these versions."""
     table = RealTable(root)
-    log = table.transaction_log()
+    log = table.transaction_log(checkpoint_format=checkpoint_format)
     metadata = Metadata(uuid4().hex, SCHEMA, properties={"owner": "tests"})
     log.create(CommitPlan(Append(), "CREATE TABLE", (Protocol(), metadata)))
     for version in range(1, commits + 1):

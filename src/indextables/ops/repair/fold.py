@@ -21,6 +21,7 @@ from indextables.ops.repair.findings import Finding, disagreement
 from indextables.ops.repair.place import LogPlace
 from indextables.ops.repair.route import Route
 from indextables.ops.repair.shorten import Shortener
+from indextables.ops.repair.unpack import without_parts
 
 _LARGE: Final = 2 * AT_ONCE
 _MANY: Final = 256
@@ -115,7 +116,13 @@ def _in_pieces(
 def _checkpoint(place: LogPlace, found: FileEvidence, shortener: Shortener) -> Snapshot:
     if found.text_bytes > _LARGE:
         return _in_pieces(place, None, found, shortener)
-    return shortener.shortened(read_checkpoint(place.store, found.file))
+    try:
+        return without_parts(place, read_checkpoint(place.store, found.file), shortener)
+    except LogCorruptedError as error:
+        at = finding_of(error)
+        if at.file == found.file.name:
+            raise
+        raise Place(found.file.name, 0).corrupted(f"{at.file}: {at.reason}") from error
 
 
 def _check(

@@ -58,7 +58,7 @@ def repair(
         _report(plan)
         for key in reversed(leftovers):
             target.store.delete(key)
-        write_log(plan, snapshot, target)
+        write_log(plan, snapshot, target, settings.checkpoint_form(snapshot.properties))
     except IndexTablesError as error:
         return _failed(source.uri, target.uri, error)
     log_truncation(plan.truncated)

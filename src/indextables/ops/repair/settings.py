@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from indextables.config import (
+    CHECKPOINT_FORMAT,
     REPAIR_FAIL_ON_MISSING,
     REPAIR_PARALLELISM,
     REPAIR_PRESERVE_STATS,
@@ -15,6 +16,7 @@ from indextables.config import (
     Option,
 )
 from indextables.core.truncate import TruncationOptions
+from indextables.log.checkpoint import Format
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,15 @@ class RepairSettings:
 
     def truncation(self, properties: Mapping[str, str]) -> TruncationOptions:
         """How long statistics may be: the caller's word over the table's own properties."""
+        return TruncationOptions.from_config(self._over(properties))
+
+    def checkpoint_form(self, properties: Mapping[str, str]) -> Format:
+        """How the new checkpoint is stored."""
+        return cast("Format", self._over(properties).get(CHECKPOINT_FORMAT))
+
+    def _over(self, properties: Mapping[str, str]) -> Config:
         own = Config.of(table=properties)
-        return TruncationOptions.from_config(Config({**own.settings, **self.config.settings}))
+        return Config({**own.settings, **self.config.settings})
 
 
 def _given(*options: tuple[Option[Any], Any]) -> Config:

@@ -34,14 +34,15 @@ class Shortener:
 
     def shortened(self, snapshot: Snapshot) -> Snapshot:
         """The same table without long bounds."""
-        segments = tuple(self._segment(segment) for segment in snapshot.state.segments)
+        segments = tuple(self.segment(segment) for segment in snapshot.state.segments)
         return replace(snapshot, state=Files(segments, snapshot.state.tombstones))
 
     def saved_by(self, keys: Any) -> int:
         """What these splits save together."""
         return sum(self.saved.get(key, 0) for key in keys.to_pylist())
 
-    def _segment(self, segment: Segment) -> Segment:
+    def segment(self, segment: Segment) -> Segment:
+        """The same rows without long bounds."""
         stats = segment.table.column("stats")
         if not self.keep:
             return _with_stats(segment, pa.nulls(len(stats), stats.type))

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from indextables.errors import ObjectExistsError, ObjectNotFoundError, RepairError, StorageError
 from indextables.log.actions import CommitInfo, StateAction
-from indextables.log.checkpoint import add_lines, write_checkpoint, write_hint
+from indextables.log.checkpoint import Format, add_lines, write_checkpoint, write_hint
 from indextables.log.codec import encode_action
 from indextables.log.files import any_info, read_body
 from indextables.log.load import load
@@ -63,8 +63,8 @@ def origin_of(place: LogPlace) -> Mapping[str, Any] | None:
     return info.parameters if info is not None and info.operation == OPERATION else None
 
 
-def write_log(plan: RepairPlan, snapshot: Snapshot, target: LogPlace) -> None:
-    """The new log, read back and compared before its pointer is set."""
+def write_log(plan: RepairPlan, snapshot: Snapshot, target: LogPlace, form: Format) -> None:
+    """The new log, read back and compared before its pointer is set; `form` is that of its checkpoint."""
     ids = uuid.uuid4().hex, uuid.uuid4().hex
     now = max(time.time_ns() // 1_000_000, (snapshot.timestamp_ms or 0) + 1)
     try:
@@ -72,7 +72,9 @@ def write_log(plan: RepairPlan, snapshot: Snapshot, target: LogPlace) -> None:
         _put(target, _LAST, _second(plan, snapshot, ids, now + 1))
         written = load(target.store, target.names)[0]
         _verify(snapshot, written)
-        checkpoint = write_checkpoint(target.store, target.names, written, keep_removes_after=0)
+        checkpoint = write_checkpoint(
+            target.store, target.names, written, keep_removes_after=0, form=form
+        )
         write_hint(target.store, target.names, checkpoint)
     except BaseException:
         remove(target, ids[0])
