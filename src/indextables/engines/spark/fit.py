@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -145,17 +144,17 @@ def _aligned(values: Column, source: DataType, target: DataType) -> Column:
             fields = [_field(values, theirs.get(f.name.lower()), f) for f in target]
             return F.when(values.isNotNull(), F.struct(*fields))
         case ListType(), ListType():
-            return F.transform(values, partial(_aligned, source=source.element, target=target.element))
+            return _each(values, source.element, target.element)
         case MapType(), MapType():
-            keys = F.transform(
-                F.map_keys(values), partial(_aligned, source=source.key, target=target.key)
-            )
-            items = F.transform(
-                F.map_values(values), partial(_aligned, source=source.value, target=target.value)
-            )
+            keys = _each(F.map_keys(values), source.key, target.key)
+            items = _each(F.map_values(values), source.value, target.value)
             return F.map_from_arrays(keys, items)
         case _:
             return values.cast(spark_type(target))
+
+
+def _each(values: Column, source: DataType, target: DataType) -> Column:
+    return F.transform(values, lambda value: _aligned(value, source, target))
 
 
 def _field(struct: Column, source: Field | None, target: Field) -> Column:
