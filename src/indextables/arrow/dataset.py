@@ -14,10 +14,10 @@ from typing import Any, NoReturn, TypeAlias
 import pyarrow.dataset as ds
 from pyarrow.fs import LocalFileSystem
 
-from indextables.arrow.expressions import fields_of, predicate_of, with_nan_on_top
+from indextables.arrow.expressions import Rules, by_sql_rules, fields_of, predicate_of
 from indextables.arrow.filters import check_evaluable
 from indextables.arrow.read import THREADS, Reading, count_rows, read_batches
-from indextables.core.predicate import NanRule, Predicate
+from indextables.core.predicate import Predicate
 from indextables.core.types import PrimitiveType, schema_to_arrow
 from indextables.errors import PredicateError
 from indextables.log.split import Split
@@ -32,23 +32,21 @@ _DECOY = "read this dataset through scanner() or get_fragments()"
 class TableDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has no types
     """One version of a table; each scan plans, and opens only the files its filter needs.
 
-    Filters mean what they mean everywhere in this library: NaN is above every number. That is how
-    DuckDB, DataFusion and Spark see it too. `nan=NanRule.IEEE` gives PyArrow's own rule, by which no
-    comparison with NaN holds.
+    Filters mean what they mean everywhere in this library, which is also what the engines mean that
+    hand theirs over in PyArrow's form: `Rules.SQL`. `rules=Rules.ARROW` gives PyArrow's own, by which
+    no comparison with NaN holds, and `~is_in(…)` holds for NULL.
     """
 
-    def __init__(
-        self, planner: Planner, *, nan: NanRule = NanRule.SPARK, where: Any | None = None
-    ) -> None:
+    def __init__(self, planner: Planner, *, rules: Rules = Rules.SQL, where: Any | None = None) -> None:
         # With no fragment at all, code that goes past scanner() would find an empty table.
         form, files = ds.ParquetFileFormat(), LocalFileSystem()
         decoy = form.make_fragment(_DECOY, files)
         super().__init__([decoy], schema_to_arrow(planner.schema), form, files)
-        self._planner, self._nan, self._where = planner, nan, where
+        self._planner, self._rules, self._where = planner, rules, where
         self._last: tuple[Predicate | None, Plan] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self._planner, self._nan, self._where)
+        return _rebuilt, (self._planner, self._rules, self._where)
 
     def __repr__(self) -> str:
         return f"TableDataset({self._planner.store.uri!r}, version={self._planner.snapshot.version})"
@@ -82,7 +80,7 @@ class TableDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has n
 
     def filter(self, expression: Any) -> TableDataset:
         """The same table, of which only these rows are seen."""
-        return TableDataset(self._planner, nan=self._nan, where=self._combined(expression))
+        return TableDataset(self._planner, rules=self._rules, where=self._combined(expression))
 
     def replace_schema(self, schema: Any) -> NoReturn:
         """Refused: the log says which columns there are."""
@@ -118,16 +116,16 @@ class TableDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has n
         expression = self._combined(filter)
         if expression is None:
             return _Rows(self._planner, None, None)
-        bound = self._planner.bind(predicate_of(expression, self._nan))
+        bound = self._planner.bind(predicate_of(expression, self._rules))
         if _is_evaluable(bound):
             return _Rows(self._planner, bound, None)
-        if self._nan is NanRule.SPARK:
-            expression = with_nan_on_top(expression, self._planner.schema)
+        if self._rules is Rules.SQL:
+            expression = by_sql_rules(expression, self._planner.schema)
         return _Rows(self._planner, bound, expression)
 
 
-def _rebuilt(planner: Planner, nan: NanRule, where: Any | None) -> TableDataset:
-    return TableDataset(planner, nan=nan, where=where)
+def _rebuilt(planner: Planner, rules: Rules, where: Any | None) -> TableDataset:
+    return TableDataset(planner, rules=rules, where=where)
 
 
 def _is_evaluable(predicate: Predicate) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from indextables.core.types import FieldPath
 
 Pair: TypeAlias = tuple[str, str]
+_NULL: Final = pa.array([None], pa.bool_())
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +63,17 @@ class Taken:
     tree: Tree
     columns: Any
 
+    @property
+    def null(self) -> Value:
+        """A literal that any other tree of `expression` may use: NULL."""
+        return Value(_NULL[0], (("literal", str(self.columns.num_columns)),))
+
     def expression(self, tree: Tree) -> Any:
         """The expression of another tree over the same literals."""
         metadata = pa.KeyValueMetadata([(k.encode(), v.encode()) for k, v in tree.pairs])
+        fields = [*self.columns.schema, pa.field("", pa.bool_())]
         batch = pa.RecordBatch.from_arrays(
-            self.columns.columns, schema=pa.schema(list(self.columns.schema), metadata=metadata)
+            [*self.columns.columns, _NULL], schema=pa.schema(fields, metadata=metadata)
         )
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, batch.schema) as writer:

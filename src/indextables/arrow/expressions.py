@@ -1,12 +1,13 @@
-"""PyArrow's expressions as conditions, and what they mean to engines that rank NaN above numbers."""
+"""PyArrow's expressions as conditions, by PyArrow's own rules or by those of SQL."""
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any, Final
 
 import pyarrow as pa
 
-from indextables.arrow.expression_tree import Call, FieldRef, Taken, Tree, Value, take_apart
+from indextables.arrow.expression_tree import Call, FieldRef, Tree, Value, take_apart
 from indextables.arrow.literals import literal_of
 from indextables.core.predicate import (
     BoolRef,
@@ -36,21 +37,33 @@ _COMPARISONS: Final[dict[str, CompareOp]] = {
     "greater": ">",
     "greater_equal": ">=",
 }
+
+
+class Rules(Enum):
+    """What a filter in PyArrow's form means; the two differ for NaN, and for NULL in `is_in`."""
+
+    SQL = "sql"
+    """NaN is above every number, and `NULL IN (…)` is NULL: every engine means that, whatever it hands over."""
+    ARROW = "arrow"
+    """No comparison with NaN holds, and `is_in` is FALSE for NULL."""
+
+    @property
+    def nan(self) -> NanRule:
+        """How NaN compares."""
+        return NanRule.SPARK if self is Rules.SQL else NanRule.IEEE
+
+
 _UNREADABLE: Final = "only Arrow can evaluate it"
 # null_matching_behavior of is_in, by Arrow's numbers
 _MATCH, _SKIP = 0, 1
 
 
-def predicate_of(expression: Any, nan: NanRule = NanRule.IEEE) -> Predicate:
-    """The condition an expression is; what statistics cannot answer is Opaque.
-
-    NaN compares by `nan`: PyArrow's own rule is IEEE's, an engine that hands its condition over in
-    PyArrow's form may mean another.
-    """
+def predicate_of(expression: Any, rules: Rules = Rules.ARROW) -> Predicate:
+    """The condition an expression is; what statistics cannot answer is Opaque."""
     taken = take_apart(expression)
     if taken is None:
         return Opaque(str(expression), (), "PyArrow spells it in an unknown way")
-    return _Reader(nan).condition(taken.tree)
+    return _Reader(rules).condition(taken.tree)
 
 
 def fields_of(expression: Any) -> frozenset[str] | None:
@@ -76,8 +89,8 @@ def _paths(tree: Tree) -> set[FieldPath] | None:
 
 
 class _Reader:
-    def __init__(self, nan: NanRule) -> None:
-        self._nan = nan
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
 
     def condition(self, tree: Tree) -> Predicate:
         match tree:
@@ -104,7 +117,7 @@ class _Reader:
         one, two = _operand(left), _operand(right)
         if one is None or two is None or (isinstance(one, Literal) and isinstance(two, Literal)):
             return self._opaque(tree)
-        return Compare(op, one, two, self._nan)
+        return Compare(op, one, two, self._rules.nan)
 
     def _if_else(self, test: Predicate, then: Predicate, otherwise: Predicate) -> Predicate:
         # the test is never NULL
@@ -127,15 +140,17 @@ class _Reader:
                 return self._opaque(call)
 
     def _is_in(self, ref: Ref, call: Call) -> Predicate:
-        """Never NULL: a NULL is in a list that has one (MATCH), or is not (SKIP)."""
         values = [literal_of(scalar) for scalar in _values(call.options["value_set"])]
         behaviour = call.options["null_matching_behavior"].as_py()
-        if any(value is None for value in values) or behaviour not in {_MATCH, _SKIP}:
+        listed = tuple(value for value in values if value is not None)
+        if len(listed) < len(values) or behaviour not in {_MATCH, _SKIP}:
             return self._opaque(call)
-        known = [value for value in values if value is not None and value.value is not None]
-        # Arrow looks values up by their bits: NaN is found, whatever the rule
-        found = IsTrue(IsIn(ref, tuple(known), NanRule.SPARK))
-        has_null = len(known) < len(values) and behaviour == _MATCH
+        known = tuple(value for value in listed if value.value is not None)
+        if self._rules is Rules.SQL:
+            return IsIn(ref, listed) if behaviour == _MATCH else IsIn(ref, known)
+        # never NULL: a NULL is in a list that has one, or it is not. Arrow finds NaN by its bits.
+        found = IsTrue(IsIn(ref, known, NanRule.SPARK))
+        has_null = len(known) < len(listed) and behaviour == _MATCH
         return Or((IsNull(ref), found)) if has_null else found
 
     def _opaque(self, tree: Tree) -> Opaque:
@@ -174,32 +189,32 @@ def _starts_with(ref: Ref, pattern: str | bytes) -> Predicate:
     return StartsWith(ref, text)
 
 
-def with_nan_on_top(expression: Any, schema: StructType) -> Any:
-    """The expression under the rule that NaN is above every number, so that Arrow filters by it.
+def by_sql_rules(expression: Any, schema: StructType) -> Any:
+    """The expression under SQL's rules, so that Arrow filters by them.
 
-    `d > 2` becomes `d > 2 OR is_nan(d)`, for every float field that is compared with a value.
+    `d > 2` becomes `d > 2 OR is_nan(d)`, for every float field that is compared with a value, and
+    `is_in` becomes NULL for NULL.
     """
     taken = take_apart(expression)
     if taken is None:
         return expression
     floats = {leaf.path for leaf in leaves(schema) if is_float(leaf.type)}
-    changed = _nan_on_top(taken.tree, floats)
-    return expression if changed is taken.tree else Taken.expression(taken, changed)
+    changed = _by_sql_rules(taken.tree, floats, taken.null)
+    return expression if changed is taken.tree else taken.expression(changed)
 
 
-def _nan_on_top(tree: Tree, floats: set[FieldPath]) -> Tree:
+def _by_sql_rules(tree: Tree, floats: set[FieldPath], null: Value) -> Tree:
     if not isinstance(tree, Call):
         return tree
     match tree.name, tree.arguments:
         case ("greater" | "greater_equal", (FieldRef(path) as column, Value())) if path in floats:
-            return _or_nan(tree, column)
+            return Call("or_kleene", (tree, Call("is_nan", (column,), None)), None)
         case ("less" | "less_equal", (Value(), FieldRef(path) as column)) if path in floats:
-            return _or_nan(tree, column)
-    inner = tuple(_nan_on_top(argument, floats) for argument in tree.arguments)
+            return Call("or_kleene", (tree, Call("is_nan", (column,), None)), None)
+        case ("is_in", (column,)):
+            known = Call("or_kleene", (Call("is_valid", (column,), None), null), None)
+            return Call("and_kleene", (tree, known), None)
+    inner = tuple(_by_sql_rules(argument, floats, null) for argument in tree.arguments)
     if all(new is old for new, old in zip(inner, tree.arguments, strict=True)):
         return tree
     return Call(tree.name, inner, tree.options, tree.options_pair)
-
-
-def _or_nan(comparison: Call, column: FieldRef) -> Call:
-    return Call("or_kleene", (comparison, Call("is_nan", (column,), None)), None)
