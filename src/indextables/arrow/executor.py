@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.arrow.cluster import lay_out, pack
 from indextables.arrow.conform import as_reader, check_fits, conform, source_schema
 from indextables.arrow.filters import to_row_mask
 from indextables.arrow.read import Reading, count_rows, read_batches
@@ -92,6 +93,15 @@ class ArrowExecutor:
             for add in done.written.adds if done else ():
                 with suppress(StorageError):
                     self.store.delete(add.path)
+
+    def cluster(
+        self, groups: Sequence[Sequence[Split]], target: WriteTarget, clustering: Any | None
+    ) -> list[Written]:
+        """Each group as new splits, packed together or laid along a curve."""
+        if clustering is None:
+            return [pack(self.store, splits, target) for splits in groups]
+        columns, curve = clustering.columns, clustering.curve
+        return [lay_out(self.store, splits, target, columns, curve) for splits in groups]
 
     def _rewrite(self, split: Split, condition: Predicate, target: WriteTarget) -> Rewritten | None:
         # The columns of the condition first: most splits that may match do not, or not in part.

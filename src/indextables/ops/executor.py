@@ -46,3 +46,15 @@ class Executor(Protocol):
     ) -> Mapping[str, SplitStats]:
         """Exact statistics of these leaves, read from the rows of each split."""
         ...
+
+    def cluster(
+        self,
+        groups: Sequence[Sequence[Split]],
+        target: WriteTarget,
+        clustering: Any | None,
+    ) -> Sequence[Written]:
+        """The rows of each group, all of one partition, as new splits of the target's size.
+
+        Along the curve of an `ops.optimize.Clustering`, or in their order without one.
+        """
+        ...

@@ -1,0 +1,105 @@
+"""Splits exchanged for better ones in this process: packed together, or laid along a curve.
+
+A curve needs all rows of a group in order. The keys of all rows fit in memory; the rows themselves are
+spread over temporary files, one per new split, so that no more than one split is in memory at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from indextables.arrow.read import Reading, read_batches
+from indextables.arrow.write import WriteTarget, Written, write_splits
+from indextables.core.curves import Curve, Ranker
+from indextables.log.split import Split
+from indextables.storage.base import LogStore
+
+_WHOLE: Final = 1 << 62
+
+
+def pack(store: LogStore, splits: Sequence[Split], target: WriteTarget) -> Written:
+    """The rows of these splits, in their order, in as few splits as the target's size allows."""
+    reading = Reading(store, target.schema, target.schema.names)
+    return write_splits(read_batches(reading, splits), store, target)
+
+
+def lay_out(
+    store: LogStore,
+    splits: Sequence[Split],
+    target: WriteTarget,
+    columns: Sequence[str],
+    curve: Curve,
+) -> Written:
+    """The rows of these splits along a curve through some columns, cut into splits of the target's size."""
+    keys = _keys(store, splits, target, columns, curve)
+    parts = max(1, -(-sum(split.size for split in splits) // target.split_bytes))
+    order = np.argsort(keys, kind="stable")
+    part_of_row = np.empty(len(keys), np.int64)
+    for part, rows in enumerate(np.array_split(order, parts)):
+        part_of_row[rows] = part
+    reading = Reading(store, target.schema, target.schema.names)
+    whole = replace(target, split_bytes=_WHOLE)
+    with TemporaryDirectory(prefix="indextables-") as directory:
+        _spread(read_batches(reading, splits), part_of_row, keys, Path(directory))
+        batches = (_sorted(Path(directory) / f"{part}.arrow") for part in range(parts))
+        written = [write_splits(rows, store, whole) for rows in batches]
+    adds = tuple(add for one in written for add in one.adds)
+    names = {name for one in written for name in one.metrics}
+    return Written(adds, {name: sum(one.metrics[name] for one in written) for name in names})
+
+
+def _keys(
+    store: LogStore,
+    splits: Sequence[Split],
+    target: WriteTarget,
+    columns: Sequence[str],
+    curve: Curve,
+) -> npt.NDArray[np.int64]:
+    reading = Reading(store, target.schema, tuple(columns))
+    table = pa.Table.from_batches(read_batches(reading, splits), schema=reading.result_schema)
+    found = [table.column(name).combine_chunks() for name in columns]
+    return Ranker.of(found).keys(found, curve)
+
+
+def _spread(
+    batches: Iterator[Any], part_of_row: npt.NDArray[Any], keys: npt.NDArray[Any], directory: Path
+) -> None:
+    """Every row into the file of its part, with its key; the rows come in the order of the keys."""
+    writers: dict[int, Any] = {}
+    start = 0
+    try:
+        for batch in batches:
+            parts = part_of_row[start : start + batch.num_rows]
+            keyed = batch.append_column("", pa.array(keys[start : start + batch.num_rows]))
+            start += batch.num_rows
+            order = np.argsort(parts, kind="stable")
+            cuts = [0, *(np.flatnonzero(np.diff(parts[order])) + 1).tolist(), len(order)]
+            for low, high in pairwise(cuts):
+                rows = keyed.take(pa.array(order[low:high]))
+                part = int(parts[order[low]])
+                if part not in writers:
+                    path = str(directory / f"{part}.arrow")
+                    writers[part] = pa.ipc.new_file(path, rows.schema)
+                writers[part].write(rows)
+    finally:
+        for writer in writers.values():
+            writer.close()
+
+
+def _sorted(path: Path) -> Iterator[Any]:
+    if not path.exists():
+        return
+    with pa.memory_map(str(path)) as file:
+        table = pa.ipc.open_file(file).read_all()
+        order = np.argsort(np.asarray(table.column("")), kind="stable")
+        rows = table.drop_columns([""]).take(pa.array(order))
+        yield from rows.to_batches(max_chunksize=1 << 16)

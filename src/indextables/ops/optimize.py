@@ -1,0 +1,202 @@
+"""Fewer and better splits: small ones packed together, or all rows of a partition laid along a curve.
+
+No row changes. Each group of splits is exchanged as a whole or, if another writer touched one of them
+meanwhile, left as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from uuid import uuid4
+
+import numpy as np
+
+from indextables.arrow.write import Written
+from indextables.config import TARGET_FILE_SIZE
+from indextables.core.curves import Curve
+from indextables.core.prune import may_match
+from indextables.core.types import is_orderable, resolve, type_name
+from indextables.errors import ConfigError, SchemaError
+from indextables.log.actions import Add, Remove
+from indextables.log.plan import CommitPlan, Group, Optimize
+from indextables.log.snapshot import Snapshot
+from indextables.log.split import Split
+from indextables.log.transaction_log import TransactionLog
+from indextables.ops.executor import Executor
+from indextables.ops.result import CommitResult, commit
+from indextables.ops.rewrite import Condition
+from indextables.ops.target import config_for, write_target
+
+CLUSTERED_BY: Final = "clusteredBy"
+"""The tag of a split that says along which curve its rows were laid."""
+_SMALL: Final = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Clustering:
+    """The columns a curve runs through, in the table's spelling."""
+
+    columns: tuple[str, ...]
+    curve: Curve = "z"
+
+    @property
+    def tag(self) -> str:
+        """What a split that is laid out like this says of itself."""
+        return json.dumps({"curve": self.curve, "columns": list(self.columns)})
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizePlan:
+    """Which splits become new ones together; printing it is the dry run."""
+
+    groups: tuple[tuple[Split, ...], ...]
+    clustering: Clustering | None
+    target_bytes: int
+
+
+def optimize(
+    log: TransactionLog,
+    executor: Executor,
+    condition: Condition | None = None,
+    *,
+    clustering: Clustering | None = None,
+    target_bytes: int | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> CommitResult:
+    """Commits the same rows in better splits; nothing, if they are good already."""
+    snapshot = log.snapshot()
+    config = config_for(snapshot.properties, options)
+    size = config.get(TARGET_FILE_SIZE) if target_bytes is None else target_bytes
+    plan = plan_optimize(snapshot, condition or Condition(), clustering, size)
+    if not plan.groups:
+        return CommitResult(snapshot.version, "OPTIMIZE", committed=False)
+    target = replace(write_target(snapshot.metadata, snapshot.version, config), split_bytes=size)
+    written = executor.cluster(plan.groups, target, plan.clustering)
+    proposal = _commit_plan(plan, written)
+    return commit(log, lambda _: proposal, snapshot)
+
+
+def plan_optimize(
+    snapshot: Snapshot, condition: Condition, clustering: Clustering | None, target_bytes: int
+) -> OptimizePlan:
+    """Groups of splits of one partition each; slices with log files are for compaction, not for this."""
+    if target_bytes < 1:
+        raise ConfigError(f"a split of {target_bytes} bytes is none", hint="a size such as 128 << 20")
+    chosen = None if clustering is None else _resolved(snapshot, clustering)
+    bound = condition.bound(snapshot)
+    mask = np.ones(snapshot.num_files, np.bool_)
+    if bound is not None:
+        mask = may_match(bound, snapshot.index())
+    partitions = _by_partition(_without_logs(snapshot, mask))
+    if chosen is None:
+        groups = [bin_ for splits in partitions for bin_ in _packed(splits, target_bytes)]
+    else:
+        groups = [splits for splits in partitions if not _is_done(splits, chosen, target_bytes)]
+    return OptimizePlan(tuple(map(tuple, groups)), chosen, target_bytes)
+
+
+def _resolved(snapshot: Snapshot, clustering: Clustering) -> Clustering:
+    names = []
+    for name in clustering.columns:
+        (*_, spelled), kind = resolve(snapshot.schema, (name,))
+        if not is_orderable(kind):
+            raise SchemaError(
+                f"column {spelled!r} is {type_name(kind)}, which has no order to lay rows along",
+                hint="choose columns of numbers, dates, times or texts",
+                column=spelled,
+            )
+        if spelled in snapshot.partition_columns:
+            raise SchemaError(
+                f"column {spelled!r} is a partition column: every split has one value of it already",
+                hint="leave it out",
+                column=spelled,
+            )
+        names.append(spelled)
+    if not names:
+        raise ConfigError("a curve needs a column at least", hint="z_order_by=['a', 'b']")
+    return replace(clustering, columns=tuple(dict.fromkeys(names)))
+
+
+def _without_logs(snapshot: Snapshot, mask: np.ndarray[Any, np.dtype[np.bool_]]) -> list[Split]:
+    changed = {split.file_group for split in snapshot.splits() if split.is_log}
+    return [
+        split
+        for split in snapshot.splits(mask)
+        if split.file_group is None or split.file_group not in changed
+    ]
+
+
+def _by_partition(splits: Iterable[Split]) -> list[list[Split]]:
+    found: dict[tuple[tuple[str, str | None], ...], list[Split]] = {}
+    for split in splits:
+        found.setdefault(tuple(split.partition_values.items()), []).append(split)
+    return list(found.values())
+
+
+def _packed(splits: Sequence[Split], target_bytes: int) -> Iterator[list[Split]]:
+    """Neighbours in the table's order, as many as fit: what was written together stays together."""
+    bin_: list[Split] = []
+    for split in [s for s in splits if s.size < _SMALL * target_bytes]:
+        if bin_ and sum(s.size for s in bin_) + split.size > target_bytes:
+            yield from [bin_] if len(bin_) > 1 else []
+            bin_ = []
+        bin_.append(split)
+    if len(bin_) > 1:
+        yield bin_
+
+
+def _is_done(splits: Sequence[Split], clustering: Clustering, target_bytes: int) -> bool:
+    """Laid along this very curve before, and nothing was added since; or there is nothing to lay out."""
+    if len(splits) == 1 and splits[0].size <= target_bytes:
+        return True
+    return all(split.to_add().tags.get(CLUSTERED_BY) == clustering.tag for split in splits)
+
+
+def _commit_plan(plan: OptimizePlan, written: Sequence[Written]) -> CommitPlan:
+    pairs = list(zip(plan.groups, written, strict=True))
+    groups = tuple(
+        _exchange(number, splits, new.adds, plan.clustering)
+        for number, (splits, new) in enumerate(pairs)
+    )
+    clustering = plan.clustering
+    return CommitPlan(
+        Optimize(),
+        "OPTIMIZE",
+        groups=groups,
+        parameters={
+            "targetBytes": plan.target_bytes,
+            **({"curve": clustering.curve, "columns": list(clustering.columns)} if clustering else {}),
+        },
+        metrics={
+            "numRemovedFiles": sum(len(splits) for splits, _ in pairs),
+            "numRemovedBytes": sum(split.size for splits, _ in pairs for split in splits),
+            "numAddedFiles": sum(new.metrics["numAddedFiles"] for _, new in pairs),
+            "numOutputBytes": sum(new.metrics["numOutputBytes"] for _, new in pairs),
+        },
+    )
+
+
+def _exchange(
+    number: int, splits: Sequence[Split], adds: Sequence[Add], clustering: Clustering | None
+) -> Group:
+    now = time.time_ns() // 1_000_000
+    removes = (Remove(split.path, now, data_change=False) for split in splits)
+    groups = frozenset(split.file_group for split in splits if split.file_group is not None)
+    new = (
+        replace(
+            add,
+            data_change=False,
+            # as old as its youngest row: a log file that is newer than all of them still wins
+            seq=max(split.seq for split in splits),
+            file_group=str(uuid4()) if groups else None,
+            kind=splits[0].kind,
+            tags={CLUSTERED_BY: clustering.tag} if clustering else {},
+        )
+        for add in adds
+    )
+    inputs = frozenset(split.path for split in splits)
+    return Group(f"group {number}", inputs, (*removes, *new), groups)
