@@ -9,6 +9,7 @@ from indextables.config import Config
 from indextables.errors import (
     CommitConflictError,
     CommitStateUnknownError,
+    IndexTablesError,
     LogReplacedError,
     ObjectExistsError,
     ReadOnlyStoreError,
@@ -338,6 +339,19 @@ def test_a_plan_without_actions_commits_nothing():
     done = log.commit(lambda s: rewriting())
     assert done.no_op
     assert log.snapshot().version == 0
+
+
+@pytest.mark.parametrize(
+    "action", [add_of(1, path="_transaction_log/000000000000000009.json"), add_of(1, size=2**70)]
+)
+def test_a_commit_that_no_reader_would_accept_is_never_published(action):
+    """It would lock everybody out of the table."""
+    log = new_log(None, add_of(0))
+    with pytest.raises(IndexTablesError):
+        log.commit(lambda s: appending(action))
+    assert (handle(log.store).snapshot().version, numbers(handle(log.store).snapshot())) == (0, [0])
+    with pytest.raises(IndexTablesError):
+        new_log(fresh_store(), action)
 
 
 def test_a_table_is_created_once():

@@ -81,14 +81,17 @@ def commit(
         _check_allowed(draft)
         data = sealed(draft.plan, draft.planned_on, draft.base, commit_id, publisher.now_ms())
         version = draft.base.version + 1
+        # read it before anybody else can: what a reader refuses is never published
+        done = replay(draft.base, [body_of(publisher.file(version), data)], draft.base.table_uri)
         if publisher.publish(version, data, commit_id):
             publisher.confirm_parent(draft.base)
-            done = replay(draft.base, [body_of(publisher.file(version), data)], draft.base.table_uri)
             return Committed(version, done, attempt, skipped=draft.skipped)
+        # Wait before looking, not after: what was seen is stale by then. And the less the more often
+        # it has lost: a wait that grows would starve it behind writers that have just begun.
+        publisher.pause(random.uniform(0, 0.02 / attempt))
         bodies = winners_after(draft.base)
         newest = replay(draft.base, bodies, draft.base.table_uri)
         draft = draft.after(_outcome(draft, bodies, newest), newest, planner)
-        publisher.pause(random.uniform(0, 0.005 * 2 ** min(attempt, 6)))
     raise CommitConflictError(
         f"version {draft.base.version + 1} was the last of {max_attempts} versions in a row that "
         "other writers took first",

@@ -26,11 +26,16 @@ FILE_ACTIONS = frozenset({"add", "remove"})
 def decode_action(name: str, value: Any, raw: bytes, place: Place) -> StateAction | CommitInfo:
     """The action of a line that is not about a file; what is not known stays as it is."""
     decoder = _DECODERS.get(name)
-    if decoder is None:
+    if decoder is None or (name == "vacuum" and not _is_vacuum(value)):
         return Unknown(name, raw)
     if not isinstance(value, dict) or not is_clean(value):
         raise place.corrupted(f"{name!r} is not an object of valid text")
     return decoder(_Fields(value, name, place))
+
+
+def _is_vacuum(value: Any) -> bool:
+    """The name is not ours alone."""
+    return isinstance(value, dict) and type(value.get("minReadVersion")) is int
 
 
 class _Fields:

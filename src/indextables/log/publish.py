@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -89,10 +90,11 @@ class Publisher:
         found = self._settled_owner(parent, base)
         if found is not None and found.commit_id == base.commit_id:
             return
-        self.store.delete(mine.key)
+        with suppress(StorageError):
+            self.store.delete(mine.key)
         raise LogReplacedError(
             f"the log was replaced while version {mine.version} was written; it has been taken back",
-            hint="open the table again and repeat the write",
+            hint=f"open the table again, see that {mine.key} is gone, and repeat the write",
             version=mine.version,
             expected=base.commit_id,
             found=found.commit_id if found else None,

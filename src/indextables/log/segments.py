@@ -101,6 +101,18 @@ class Segment:
         """The same columns, with these rows dead as well."""
         return replace(self, dead=self.dead | rows) if rows.any() else self
 
+    @property
+    def is_sorted(self) -> bool:
+        """True if its rows are in order of seq and key; parts are written that way."""
+        if isinstance(self.table, PartTable):
+            return True
+        seq = self.column("seq").to_numpy()
+        keys = self.column("key").combine_chunks()
+        rising = seq[:-1] < seq[1:]
+        if not (rising | (seq[:-1] == seq[1:])).all():
+            return False
+        return bool((rising | np.asarray(pc.less(keys[:-1], keys[1:]))).all())
+
     def contains(self, keys: Any) -> npt.NDArray[np.bool_]:
         """One bit per row: its key is one of these."""
         return np.asarray(pc.is_in(self.table.column("key"), keys))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from indextables.core.types import StructType
 from indextables.log.actions import Metadata, Protocol, Txn, Unknown
 from indextables.log.reconcile import Files
 from indextables.log.retype import conform
-from indextables.log.segments import Shape
+from indextables.log.segments import Segment, Shape
 from indextables.log.split import Split
 from indextables.log.stats_source import SnapshotStats
 
@@ -166,14 +167,14 @@ class Snapshot:
     def _order(self) -> Any | None:
         """The rows of all segments in order of seq and key; None if they are in order already."""
         segments = self.state.segments
+        if _are_apart(segments) and all(segment.is_sorted for segment in segments):
+            return None
         rows = pa.table(
             {
                 name: pa.chunked_array([c for s in segments for c in s.column(name).chunks], kind)
                 for name, kind in (("seq", pa.int64()), ("key", pa.string()))
             }
         )
-        if _is_sorted(rows):
-            return None
         return pc.sort_indices(rows, [("seq", "ascending"), ("key", "ascending")])
 
 
@@ -182,17 +183,10 @@ def _column(table: Any, field: Any) -> Any:
     return table.column(field.name) if known else pa.nulls(table.num_rows, field.type)
 
 
-def _is_sorted(rows: Any) -> bool:
-    if rows.num_rows < 2:
-        return True
-    seq = rows.column("seq").to_numpy()
-    ascending = seq[:-1] < seq[1:]
-    ties = seq[:-1] == seq[1:]
-    if not (ascending | ties).all():
-        return False
-    keys = rows.column("key").combine_chunks()
-    below = np.asarray(pc.less(keys.slice(0, len(keys) - 1), keys.slice(1)))
-    return bool((ascending | below).all())
+def _are_apart(segments: Sequence[Segment]) -> bool:
+    """Each segment has higher numbers than the one before."""
+    ranges = [pc.min_max(segment.column("seq")).as_py() for segment in segments if segment.num_live]
+    return all(low["max"] < high["min"] for low, high in pairwise(ranges))
 
 
 def same_state(left: Snapshot, right: Snapshot) -> bool:

@@ -19,7 +19,6 @@ from indextables.config import (
     Config,
 )
 from indextables.errors import (
-    IndexTablesError,
     LogReplacedError,
     TableExistsError,
     VersionNotFoundError,
@@ -104,9 +103,10 @@ class TransactionLog:
             raise self._exists()
         publisher, commit_id = self._publisher(WIDTH), uuid.uuid4().hex
         data = sealed(plan, None, None, commit_id, self._now_ms())
+        # read it before anybody else can: what a reader refuses is never published
+        snapshot = first_snapshot(publisher.file(0), data, self.store.uri)
         if not publisher.publish(0, data, commit_id):
             raise self._exists()
-        snapshot = first_snapshot(publisher.file(0), data, self.store.uri)
         self._follower.learn(Seen(snapshot, (), WIDTH, frozenset({WIDTH})))
         return Committed(0, snapshot)
 
@@ -168,7 +168,7 @@ class TransactionLog:
             if interval and snapshot.version % interval == 0:
                 self.checkpoint(snapshot)
                 self.cleanup()
-        except IndexTablesError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is not the commit's failure
             _logger.warning("no checkpoint of version %d: %s", snapshot.version, error)
 
     def _setting(self, snapshot: Snapshot) -> Config:
