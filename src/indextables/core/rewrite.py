@@ -91,18 +91,26 @@ def _merged_children(node: Predicate) -> tuple[Predicate, ...]:
 
 
 def rebuild(node: Predicate, inner: tuple[Predicate, ...]) -> Predicate:
-    """The node over new children; an AND or OR of one is that one."""
+    """The node over new children; an AND or OR of one is that one, an AND in an AND is part of it."""
     match node:
         case And():
-            return inner[0] if len(inner) == 1 else And(inner)
+            return _joined(And, inner)
         case Or():
-            return inner[0] if len(inner) == 1 else Or(inner)
+            return _joined(Or, inner)
         case Not():
             return inner[0].child if isinstance(inner[0], Not) else Not(inner[0])
         case IsTrue():
             return inner[0] if isinstance(inner[0], IsTrue) else IsTrue(inner[0])
         case _:
             return node
+
+
+def _joined(kind: type[And | Or], inner: tuple[Predicate, ...]) -> Predicate:
+    # children may turn into the parent's kind only now, when a NOT NOT or an AND of one fell away
+    if any(isinstance(child, kind) for child in inner):
+        nested = (child.children if isinstance(child, kind) else (child,) for child in inner)
+        inner = tuple(part for parts in nested for part in parts)
+    return inner[0] if len(inner) == 1 else kind(inner)
 
 
 def gather_lists(predicate: Predicate) -> Predicate:
