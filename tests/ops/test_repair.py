@@ -332,11 +332,26 @@ def test_paths_resolve_against_the_table_of_the_source_wherever_the_target_is(tm
     assert moved.column("key").equals(table.snapshot().column("key"))
 
 
-@pytest.mark.parametrize("text", ["/", "s3://bucket", "ftp://x/_transaction_log"])
+@pytest.mark.parametrize("text", ["/", "s3://bucket", "s3://bucket/", "hdfs://name"])
 def test_a_text_that_names_no_log_directory_is_refused(text: str, tmp_path: Path):
     """Before any store is opened."""
     with pytest.raises(RepairError, match="does not name the directory"):
         repair(text, tmp_path / "x")
+
+
+def test_a_scheme_that_only_an_engine_can_open_is_left_to_its_opener(table: RealTable):
+    """hdfs:// is nothing to this library alone; with Spark's opener it is a place like any other."""
+    with pytest.raises(StorageError, match="no store for"):
+        repair("hdfs://host/t/_transaction_log", "hdfs://host/t/_new")
+    asked: list[str] = []
+
+    def opener(uri: str):
+        asked.append(uri)
+        return open_store(table.root)
+
+    result = repair("hdfs://host/t/_transaction_log", "hdfs://host/t/_new", opener=opener)
+    assert result.row()[2:] == (3, 12, 12, 0, "SUCCESS")
+    assert asked == ["hdfs://host/t"] * 2
 
 
 # -- after the repair ----------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from indextables.cli.demo import demo
 from indextables.cli.inspect import describe, files, history, plan
 from indextables.cli.maintain import check, checkpoint, vacuum
 from indextables.cli.output import advise
+from indextables.cli.repair import repair
 from indextables.errors import IndexTablesError
 
 PROBLEM_FOUND = 1
@@ -49,5 +50,5 @@ def main() -> None:
     """
 
 
-for command in (demo, describe, history, files, plan, check, checkpoint, vacuum):
+for command in (demo, describe, history, files, plan, check, checkpoint, vacuum, repair):
     main.add_command(command)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from indextables.errors import RepairError
 from indextables.log.names import LogNames
 from indextables.storage import LogStore
 from indextables.storage.location import Location, root_of
+
+_URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/]*)/(.+)", re.DOTALL)
 
 Opener: TypeAlias = Callable[[str], LogStore]
 """From the URI of a table to its store; an engine may bring its own, with its own credentials."""
@@ -50,7 +53,7 @@ class LogPlace:
 def place_of(uri: str | Path, opener: Opener) -> LogPlace:
     """The place of a log directory; RepairError if the text cannot name one."""
     text = str(uri.absolute()) if isinstance(uri, Path) else uri
-    location = root_of(text)
+    location = root_of(text) or _of_another_scheme(text)
     if location is None or not location.path.strip("/"):
         raise RepairError(
             f"{text!r} does not name the directory of a transaction log",
@@ -62,6 +65,12 @@ def place_of(uri: str | Path, opener: Opener) -> LogPlace:
     else:
         parent, name = text.rstrip("/").rpartition("/")[0], location.path.rpartition("/")[2]
     return LogPlace(text, location, opener(parent), LogNames(name))
+
+
+def _of_another_scheme(uri: str) -> Location | None:
+    """A place that only an engine can open, such as hdfs://host/table/_transaction_log."""
+    found = _URI.fullmatch(uri)
+    return found and Location(found[1].lower(), found[2], found[3].strip("/"))
 
 
 def check_apart(source: LogPlace, target: LogPlace) -> None:
