@@ -82,14 +82,14 @@ class Taken:
 
 
 def take_apart(expression: Any) -> Taken | None:
-    """The tree of an expression; None if this version of PyArrow spells it in an unknown way."""
-    _, (serialized, *_) = expression.__reduce__()
-    reader = pa.ipc.open_file(serialized)
-    columns = reader.get_batch(0)
+    """The tree of an expression; None if PyArrow cannot write it down, or does so in an unknown way."""
     try:
+        _, (serialized, *_) = expression.__reduce__()
+        reader = pa.ipc.open_file(serialized)
+        columns = reader.get_batch(0)
         pairs = iter(_metadata_pairs(reader.schema))
         return Taken(_tree(next(pairs), pairs, columns), columns)
-    except (StopIteration, ValueError, IndexError, RecursionError):
+    except (StopIteration, ValueError, IndexError, RecursionError, pa.ArrowException):
         return None
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from indextables.arrow.expression_tree import Call, FieldRef, Tree, Value, take_apart
 from indextables.arrow.literals import literal_of
+from indextables.core.bound import unless_null
 from indextables.core.predicate import (
     BoolRef,
     Compare,
@@ -131,7 +132,7 @@ class _Reader:
             case "is_null":
                 return Or((IsNull(ref), IsNan(ref))) if options.get("nan_is_null") else IsNull(ref)
             case "is_nan":  # NULL for NULL, where SQL's is FALSE
-                return IsNan(ref) & Or((Not(IsNull(ref)), Constant(None)))
+                return Or((IsNan(ref), unless_null(ref, value=False)))
             case "starts_with" if not options["ignore_case"]:
                 return _starts_with(ref, options["pattern"])
             case "is_in":

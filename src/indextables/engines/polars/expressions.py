@@ -10,7 +10,6 @@ import polars as pl
 from indextables.arrow.literals import literal_of
 from indextables.core.bound import unless_null
 from indextables.core.predicate import (
-    And,
     BoolRef,
     Compare,
     CompareOp,
@@ -128,7 +127,7 @@ def _function(function: Any, inputs: list[Any], expression: pl.Expr) -> Predicat
 
 def _is_nan(ref: Ref) -> Predicate:
     # NULL for NULL, where SQL's isnan is FALSE
-    return And((IsNan(ref), unless_null(ref, value=True)))
+    return Or((IsNan(ref), unless_null(ref, value=False)))
 
 
 def _between(
