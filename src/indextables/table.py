@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from indextables.arrow.executor import ArrowExecutor
+from indextables.arrow.expressions import Rules
 from indextables.config import Config
 from indextables.core.column import Column
 from indextables.core.column_domain import ColumnDomain
+from indextables.core.curves import Curve
 from indextables.core.predicate import BoolRef, Node, Predicate, Ref
 from indextables.core.types import StructType
-from indextables.errors import NotATableError, PredicateError, TableNotFoundError
+from indextables.errors import ConfigError, NotATableError, PredicateError, TableNotFoundError
 from indextables.log.history import HistoryEntry
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -25,6 +27,7 @@ from indextables.ops.convert import plan_convert
 from indextables.ops.create import as_schema, create, new_metadata
 from indextables.ops.evolve import evolve
 from indextables.ops.foreign import foreign_format
+from indextables.ops.optimize import Clustering, optimize
 from indextables.ops.result import CommitResult
 from indextables.ops.rewrite import Condition, delete, overwrite
 from indextables.ops.vacuum import VacuumPlan, vacuum
@@ -196,13 +199,21 @@ class Table:
         return QueryResult(plan, query_builder, index_column, timezone)
 
     def to_dataset(
-        self, *, version: int | None = None, timestamp: Moment | None = None
+        self,
+        *,
+        version: int | None = None,
+        timestamp: Moment | None = None,
+        rules: Rules = Rules.SQL,
     ) -> TableDataset:
-        """One version as a `pyarrow.dataset.Dataset`: what scans it opens only the files it needs."""
-        # pyarrow.dataset takes a quarter of a second to load, and pandas with it
+        """One version as a `pyarrow.dataset.Dataset`: what scans it opens only the files it needs.
+
+        Filters follow SQL's rules for NULL and NaN, as those of the engines that read datasets do;
+        with `rules=Rules.ARROW` they follow PyArrow's.
+        """
+        # pyarrow.dataset takes 100 ms to load, and pandas with it
         from indextables.arrow.dataset import TableDataset  # noqa: PLC0415
 
-        return TableDataset(Planner(self._log, self.snapshot(version, timestamp)))
+        return TableDataset(Planner(self._log, self.snapshot(version, timestamp)), rules=rules)
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -251,6 +262,34 @@ class Table:
         return evolve(self._log, as_schema(schema))
 
     # -- upkeep --------------------------------------------------------------------------------
+
+    def optimize(
+        self,
+        where: Any = None,
+        *,
+        z_order_by: Sequence[str] | None = None,
+        hilbert_by: Sequence[str] | None = None,
+        target_size: int | None = None,
+        options: Mapping[str, Any] | None = None,
+        timezone: str = "UTC",
+    ) -> CommitResult:
+        """The same rows in better splits: small ones packed together, or all laid along a curve.
+
+        A curve through some columns lets a condition on any of them skip splits; Hilbert's keeps rows
+        closer together than Z-order and takes a little longer. `where` chooses the splits to work on.
+        """
+        if z_order_by is not None and hilbert_by is not None:
+            raise ConfigError("z_order_by and hilbert_by exclude each other", hint="choose one curve")
+        columns = hilbert_by if z_order_by is None else z_order_by
+        curve: Curve = "z" if hilbert_by is None else "hilbert"
+        return optimize(
+            self._log,
+            self._executor,
+            Condition(_predicate(where, timezone), timezone),
+            clustering=None if columns is None else Clustering(tuple(columns), curve),
+            target_bytes=target_size,
+            options=self._options(options),
+        )
 
     def analyze(
         self,

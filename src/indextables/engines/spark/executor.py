@@ -13,6 +13,7 @@ from indextables.arrow.write import Rewritten, WriteTarget, Written
 from indextables.core.predicate import Predicate
 from indextables.core.stats import SplitStats
 from indextables.core.types import FieldPath, StructType
+from indextables.engines.spark.cluster import cluster_splits
 from indextables.engines.spark.fit import fit, frame_schema, quoted
 from indextables.engines.spark.location import Place
 from indextables.engines.spark.measure import Measurement, measure
@@ -74,6 +75,12 @@ class SparkExecutor:
         """Exact statistics of these leaves, from the rows, in one job."""
         keys = [split.path for split in splits]
         return measure(self.session, self.place, keys, Measurement(schema, columns))
+
+    def cluster(
+        self, groups: Sequence[Sequence[Split]], target: WriteTarget, clustering: Any | None
+    ) -> Sequence[Written]:
+        """Each group as new splits, packed together or laid along a curve, in one job."""
+        return cluster_splits(self._writer, groups, target, clustering)
 
     @property
     def _writer(self) -> NativeWriter:

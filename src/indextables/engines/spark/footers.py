@@ -16,6 +16,7 @@ from indextables.arrow.footers import read_footers, stats_from_footer
 from indextables.core.stats import SplitStats
 from indextables.core.types import FieldPath, StructType
 from indextables.engines.spark.hadoop_store import HadoopStore
+from indextables.engines.spark.patching import use_own_python
 from indextables.storage.base import LogStore
 
 MANY: Final = 2_000
@@ -36,6 +37,7 @@ def footer_stats(
     # A worker has no JVM to ask, so what only Hadoop can read is read here.
     if len(keys) <= MANY or isinstance(store, HadoopStore):
         return read(keys)
+    use_own_python(session)
     try:
         return _distributed(session, read, keys)
     except (PySparkException, Py4JError) as error:
