@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from indextables.arrow.filters import check_evaluable, truth_of
+from indextables.arrow.filters import check_evaluable, is_evaluable, truth_of
 from indextables.core.bind import bind
 from indextables.core.types import schema_from_arrow
 from indextables.sql.predicate import parse_predicate
-from support.nasty import nasty_table
+from support.nasty import COLUMNS, nasty_table
 from support.times import DATES, TIMES
 
 CASES = Path(__file__).parents[1] / "sql" / "conditions.txt"
@@ -67,3 +67,82 @@ def test_spark_casts_the_same_texts_to_the_same_times(spark: Any) -> None:
         for text, _ in read
     )
     assert list(spark.sql(f"SELECT {columns}").first()) == [micros for _, micros in read]
+
+
+LITERALS = [
+    *(
+        "5",
+        "-5",
+        "0",
+        "9007199254740993",
+        "-9223372036854775808",
+        "5.5",
+        "5.50",
+        "0.3",
+        "0.30000000000000000001",
+    ),
+    *(
+        "0.1F",
+        "5.5D",
+        "9007199254740993D",
+        "-0.0D",
+        "1e308",
+        "double('nan')",
+        "double('inf')",
+        "NULL",
+        "TRUE",
+    ),
+    *(
+        "'5'",
+        "'5.5'",
+        "' 5 '",
+        "'nan'",
+        "'true'",
+        "'2024-01-01'",
+        "'2024-3-31T02:30'",
+        "'a'",
+        "'\ufffd'",
+        "''",
+    ),
+    *(
+        "X'61'",
+        "X'FFFF'",
+        "3 + 2",
+        "10 / 4",
+        "DATE '2024-01-31' + INTERVAL 1 MONTH",
+        "DATE '1582-10-10'",
+    ),
+    *(
+        "TIMESTAMP '2024-03-31 02:30:00'",
+        "TIMESTAMP '2024-01-01 00:00:00Z'",
+        "TIMESTAMP_NTZ '2024-03-31 02:30:00'",
+    ),
+]
+
+
+@pytest.mark.slow
+def test_every_column_with_every_literal_has_sparks_truth_values(spark: Any, tmp_path: Path) -> None:
+    """Whatever we take on to evaluate, Spark accepts too, and it means the same."""
+    data = nasty_table()
+    schema = schema_from_arrow(data.schema)
+    pq.write_table(data, tmp_path / "rows.parquet")
+    frame = spark.read.parquet(str(tmp_path / "rows.parquet")).coalesce(1).cache()
+    shapes = [f"{{}} {op} {{}}" for op in ("=", "<>", "<", "<=", ">", ">=", "<=>")] + [
+        "{} NOT IN ({}, 0)"
+    ]
+    todo = []
+    for condition in (
+        shape.format(name, value) for name in COLUMNS for value in LITERALS for shape in shapes
+    ):
+        bound = bind(parse_predicate(condition), schema)
+        if is_evaluable(bound) and not condition.startswith(("n ", "s ")):
+            todo.append((condition, truth_of(bound, data).to_pylist()))
+    wrong = []
+    for start in range(0, len(todo), 150):
+        part = todo[start : start + 150]
+        answers = frame.selectExpr(
+            *(f"({condition}) AS c{i}" for i, (condition, _) in enumerate(part))
+        ).collect()
+        wrong += [c for i, (c, ours) in enumerate(part) if ours != [row[i] for row in answers]]
+    assert len(todo) > 1_500
+    assert not wrong

@@ -11,8 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from decimal import Decimal
-from fractions import Fraction
+from decimal import Context, Decimal
 from typing import Final
 
 from indextables.core.coerce_time import for_date, for_timestamp, for_timestamp_ntz
@@ -37,6 +36,8 @@ _BOOLEANS: Final = {
     **dict.fromkeys(("t", "true", "y", "yes", "1"), True),
     **dict.fromkeys(("f", "false", "n", "no", "0"), False),
 }
+# 38 digits on either side of the point; the default context would round to 28.
+_WIDE: Final = Context(prec=100)
 _SAFE_DOUBLE: Final = 2**53
 
 
@@ -99,7 +100,7 @@ def _for_decimal(literal: Literal, dtype: DecimalType) -> Coerced:
         case int() | Decimal() as value if _is_exact_number(literal):
             if not _fits_38(Decimal(value), dtype.precision - dtype.scale, dtype.scale):
                 return Unknown("the common decimal type needs more than 38 digits")
-            return exact_cut(steps, Fraction(value) * unit)
+            return exact_cut(steps, Decimal(value).scaleb(dtype.scale, _WIDE))
         case float() as value:
             return search_cut(steps, lambda number: number / unit, value)
         case str() as text if (parsed := parse_float(text)) is not None:
@@ -113,8 +114,7 @@ def _is_exact_number(literal: Literal) -> bool:
 
 
 def _decimal(unscaled: int, scale: int) -> Decimal:
-    # scaleb would round to the context's 28 digits
-    return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
+    return Decimal(unscaled).scaleb(-scale, _WIDE)
 
 
 def _fits_38(value: Decimal, whole_digits: int, scale: int) -> bool:

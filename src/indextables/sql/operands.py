@@ -35,6 +35,8 @@ _LONGEST: Final = 60
 
 def read_operand(tokens: Sequence[Token], zone: dt.tzinfo) -> Operand | None:
     """The column or constant these tokens spell, None for anything else."""
+    if len(tokens) == 1 and tokens[0].kind == "text":  # long lists are mostly such
+        return Literal(tokens[0].value)
     tokens = _without_parentheses(tokens)
     ref = _read_ref(tokens)
     if ref is not None or not 0 < len(tokens) <= _LONGEST:
@@ -49,6 +51,8 @@ def read_operand(tokens: Sequence[Token], zone: dt.tzinfo) -> Operand | None:
 
 def _without_parentheses(tokens: Sequence[Token]) -> Sequence[Token]:
     """The tokens inside the outermost parentheses that enclose everything."""
+    if not tokens or not tokens[0].is_symbol("("):
+        return tokens
     depth, lowest = 0, len(tokens)
     for token in tokens[:-1]:
         depth += token.is_symbol("(") - token.is_symbol(")")
