@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JAVA := . scripts/java.sh &&
+# Two workers; the tests that share the Spark session stay together on one of them.
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast test-slow lint format fuzz bench clean
@@ -22,13 +24,13 @@ demo: $(STAMP) ## the main job on local Spark, every number measured in that run
 	@$(JAVA) $(BIN)/indextables demo
 
 test: lint ## linters, then every test except the long versions
-	@$(JAVA) $(BIN)/python -m pytest -m "not slow" $(ARGS)
+	@$(JAVA) $(PYTEST) -m "not slow" $(ARGS)
 
 test-fast: $(STAMP) ## tests that need no JVM
-	@$(BIN)/python -m pytest -m "not slow and not spark" $(ARGS)
+	@$(PYTEST) -m "not slow and not spark" $(ARGS)
 
 test-slow: $(STAMP) ## the long versions too
-	@$(JAVA) $(BIN)/python -m pytest $(ARGS)
+	@$(JAVA) $(PYTEST) $(ARGS)
 
 lint: $(STAMP) ## ruff, mypy --strict, import-linter
 	@$(BIN)/ruff check .
