@@ -189,3 +189,19 @@ def test_analyze_computes_what_is_missing(tmp_path: Path):
     sql(text)
     [split] = Table(tmp_path / "t").snapshot().splits()
     assert split.stats.min_values == {("a",): 1, ("b.c",): "x"}
+
+
+def test_optimize_packs_small_splits_where_asked_and_lays_rows_along_a_curve(tmp_path: Path):
+    """Rows stay; WHERE keeps the rest of the table as it is."""
+    table = Table.create(tmp_path / "t", pa.schema([("a", pa.int64()), ("p", pa.string())]), partition_by=["p"])
+    for number in range(4):
+        table.append(pa.table({"a": [number, number + 10], "p": ["x", "y"]}))
+    text = f"OPTIMIZE INDEXTABLES '{tmp_path / 't'}'"
+    [row] = sql(f"{text} WHERE p = 'x'").to_pylist()
+    assert (row["removed_splits"], row["added_splits"]) == (4, 1)
+    [row] = sql(f"{text} ZORDER BY (a)").to_pylist()
+    assert (row["removed_splits"], row["added_splits"]) == (4, 1)
+    assert sorted(table.scan().to_arrow().column("a").to_pylist()) == [0, 1, 2, 3, 10, 11, 12, 13]
+    assert table.snapshot().num_files == 2
+    with pytest.raises(SqlSyntaxError, match="field of a column"):
+        sql(f"{text} ZORDER BY (a.b)")

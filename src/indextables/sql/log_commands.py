@@ -9,11 +9,16 @@ import pyarrow as pa
 
 from indextables.arrow.executor import ArrowExecutor
 from indextables.config import VACUUM_RETENTION
+from indextables.core.types import parse_path
+from indextables.errors import SqlSyntaxError
 from indextables.ops.analyze import analyze
 from indextables.ops.describe_log import LOG_COLUMNS, describe_log
+from indextables.ops.optimize import Clustering, optimize
+from indextables.ops.rewrite import Condition
 from indextables.ops.time_travel import truncate_time_travel
 from indextables.ops.vacuum import vacuum
 from indextables.sql.grammar import Arguments, Command, Context
+from indextables.sql.predicate import parse_predicate
 
 _CHECKPOINT: Final = pa.schema(
     [
@@ -25,6 +30,14 @@ _CHECKPOINT: Final = pa.schema(
 )
 _ANALYZED: Final = pa.schema(
     [("table_path", pa.string()), ("version", pa.int64()), ("analyzed_splits", pa.int64())]
+)
+_OPTIMIZED: Final = pa.schema(
+    [
+        ("table_path", pa.string()),
+        ("version", pa.int64()),
+        ("removed_splits", pa.int64()),
+        ("added_splits", pa.int64()),
+    ]
 )
 _DELETED: Final = pa.schema(
     [("path", pa.string()), ("size", pa.int64()), ("what", pa.string()), ("deleted", pa.bool_())]
@@ -103,6 +116,37 @@ def compute_statistics(context: Context, arguments: Arguments) -> pa.Table:
     return pa.Table.from_pylist([row], _ANALYZED)
 
 
+def rewrite_splits(context: Context, arguments: Arguments) -> pa.Table:
+    """Packs small splits, or lays the rows along a curve through these columns."""
+    log = context.open_log(arguments["path"])
+    where = parse_predicate(arguments["where"]) if "where" in arguments else None
+    names = [_top_level(text) for text in json.loads(arguments.get("columns", "[]"))]
+    done = optimize(
+        log,
+        ArrowExecutor(log.store),
+        Condition(where),
+        clustering=Clustering(tuple(names)) if names else None,
+        options=_options(context),
+    )
+    row = {
+        "table_path": arguments["path"],
+        "version": done.version,
+        "removed_splits": done.metrics.get("numRemovedFiles", 0),
+        "added_splits": done.metrics.get("numAddedFiles", 0),
+    }
+    return pa.Table.from_pylist([row], _OPTIMIZED)
+
+
+def _top_level(text: str) -> str:
+    path = parse_path(text)
+    if len(path) > 1:
+        raise SqlSyntaxError(
+            f"{text} is a field of a column; rows are laid along columns",
+            hint="a dot that belongs to the name goes in backticks: ZORDER BY (`a.b`)",
+        )
+    return path[0]
+
+
 def _options(context: Context) -> dict[str, str]:
     return {setting.key: setting.value for setting in context.config.settings.values()}
 
@@ -132,5 +176,9 @@ COMMANDS: Final = (
     Command(
         "ANALYZE INDEXTABLES <path:text> COMPUTE STATISTICS [FOR COLUMNS <columns>]",
         compute_statistics,
+    ),
+    Command(
+        "OPTIMIZE INDEXTABLES <path:text> [WHERE <where:condition>] [ZORDER BY <columns>]",
+        rewrite_splits,
     ),
 )
