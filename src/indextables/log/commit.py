@@ -88,7 +88,7 @@ def commit(
             return Committed(version, done, attempt, skipped=draft.skipped)
         # Wait before looking, not after: what was seen is stale by then. And the less the more often
         # it has lost: a wait that grows would starve it behind writers that have just begun.
-        publisher.pause(random.uniform(0, 0.02 / attempt))
+        publisher.pause(random.uniform(0, 0.1 / attempt))
         bodies = winners_after(draft.base)
         newest = replay(draft.base, bodies, draft.base.table_uri)
         draft = draft.after(_outcome(draft, bodies, newest), newest, planner)
