@@ -1,0 +1,110 @@
+"""INSERT, CREATE TABLE and df.writeTo on tables of ours."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import functions as F
+
+from indextables import errors
+from indextables.table import Table
+
+
+@pytest.fixture
+def name(spark, tmp_path):
+    """A table (id long, v string, day int) with one row per day, as SQL names it."""
+    path = str(tmp_path / "t é")
+    rows = [(1, "a", 1), (2, "b", 2), (3, "c", 3)]
+    frame = spark.createDataFrame(rows, "id long, v string, day int").coalesce(1)
+    frame.write.format("indextables").partitionBy("day").save(path)
+    return f"indextables.`{path}`"
+
+
+def rows(spark, name):
+    return sorted(map(tuple, spark.table(name).select("id", "v", "day").collect()), key=str)
+
+
+OLD = [(1, "a", 1), (2, "b", 2), (3, "c", 3)]
+INSERTS = [
+    ("VALUES", "INSERT INTO {t} VALUES (4, 'd', 4)", [*OLD, (4, "d", 4)]),
+    ("some columns", "INSERT INTO {t} (day, id) VALUES (4, 4)", [*OLD, (4, None, 4)]),
+    ("by name", "INSERT INTO {t} BY NAME SELECT 4 AS day, 4L AS id, 'd' AS v", [*OLD, (4, "d", 4)]),
+    ("a fixed partition", "INSERT INTO {t} PARTITION (day = 9) VALUES (4, 'd')", [*OLD, (4, "d", 9)]),
+    ("overwrite", "INSERT OVERWRITE {t} VALUES (4, 'd', 4)", [(4, "d", 4)]),
+    ("overwrite a partition", "INSERT OVERWRITE {t} PARTITION (day = 2) VALUES (4, 'd')",
+     [(1, "a", 1), (3, "c", 3), (4, "d", 2)]),
+    ("replace where", "INSERT INTO {t} REPLACE WHERE day >= 2 VALUES (4, 'd', 5)", [(1, "a", 1), (4, "d", 5)]),
+    ("from itself", "INSERT INTO {t} SELECT id + 10, v, day FROM {t} WHERE day = 1", [*OLD, (11, "a", 1)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("_what", "statement", "expected"), INSERTS, ids=[case[0] for case in INSERTS])
+def test_an_insert_does_what_it_says(spark, name, _what, statement, expected):
+    """Values are converted as Spark's own INSERT converts them."""
+    spark.sql(statement.format(t=name))
+    assert rows(spark, name) == sorted(expected, key=str)
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("INSERT INTO {t} VALUES (1, 'x')", "2 columns"),
+        ("INSERT INTO {t} VALUES ('no number', 'x', 1)", "'id' is string"),
+        ("INSERT INTO {t} VALUES (1, 'x', 3000000000)", "'day' has a value that does not fit"),
+    ],
+)
+def test_an_insert_that_does_not_fit_is_refused(spark, name, statement, message):
+    """Before the job, or at the first value that does not fit; nothing is committed."""
+    with pytest.raises(errors.SchemaMismatchError, match=message):
+        spark.sql(statement.format(t=name))
+    assert rows(spark, name) == OLD
+
+
+def test_create_table_and_its_variants(spark, tmp_path):
+    """With columns, from a query, if it is not there, and in place of what is there."""
+    name = f"indextables.`{tmp_path}/c`"
+    spark.sql(f"CREATE TABLE {name} (a INT NOT NULL, b STRING) PARTITIONED BY (b)")
+    assert Table(str(tmp_path / "c")).snapshot().partition_columns == ("b",)
+    with pytest.raises(errors.TableExistsError):
+        spark.sql(f"CREATE TABLE {name} (a INT)")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {name} (a INT)")
+    with pytest.raises(errors.SchemaMismatchError, match="'a' contains NULL"):
+        spark.sql(f"INSERT INTO {name} VALUES (NULL, 'x')")
+    spark.sql(f"CREATE OR REPLACE TABLE {name} AS SELECT id AS other FROM range(5)")
+    assert [row["other"] for row in spark.table(name).orderBy("other").collect()] == list(range(5))
+
+
+def test_write_to_does_what_its_verbs_say(spark, tmp_path):
+    """create, append, overwrite, overwritePartitions, replace and createOrReplace."""
+    name = f"indextables.`{tmp_path}/w`"
+    frame = spark.range(0, 9, 1, 1).select("id", (F.col("id") % 3).alias("p"))
+
+    def count(where="true"):
+        return spark.table(name).where(where).count()
+
+    with pytest.raises(errors.TableNotFoundError):
+        frame.writeTo(name).append()
+    frame.writeTo(name).partitionedBy("p").tableProperty("owner", "me").create()
+    with pytest.raises(errors.TableExistsError):
+        frame.writeTo(name).create()
+    frame.writeTo(name).append()
+    assert count() == 18
+    frame.where("p = 1").writeTo(name).overwrite((F.col("p") == 1) & (F.col("id") < 100))
+    assert (count(), count("p = 1")) == (15, 3)
+    frame.where("id = 2").writeTo(name).overwritePartitions()
+    assert count("p = 2") == 1
+    with pytest.raises(errors.PredicateError, match="replaceWhere"):
+        frame.writeTo(name).overwrite(F.rand() < 0.5)
+    frame.select("id").writeTo(name).replace()
+    assert spark.table(name).columns == ["id"]
+    assert Table(f"{tmp_path}/w").properties["owner"] == "me"
+    frame.writeTo(name).createOrReplace()
+    assert count() == 9
+
+
+def test_insert_into_goes_by_position(spark, name):
+    """Whatever the DataFrame's columns are called; the default mode adds."""
+    frame = spark.createDataFrame([(7, "g", 7)], "x int, y string, z long").coalesce(1)
+    frame.write.insertInto(name)
+    assert (7, "g", 7) in rows(spark, name)
+    frame.write.insertInto(name, overwrite=True)
+    assert rows(spark, name) == [(7, "g", 7)]
