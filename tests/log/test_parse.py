@@ -271,6 +271,21 @@ def test_a_line_reads_the_same_alone_and_among_others(stats, data):
     assert repr(adds(*lines[:cut]).to_pylist() + adds(*lines[cut:]).to_pylist()) == repr(together)
 
 
+@settings(max_examples=150, deadline=None)
+@given(st.lists(all_stats | loose, min_size=1, max_size=3))
+def test_python_and_arrow_read_the_same(stats):
+    """A few lines are read by the one, many by the other."""
+    lines = [
+        b'{"add":' + orjson_dumps({"path": f"{i}.parquet", "stats": s}) + b"}"
+        for i, s in enumerate(stats)
+    ]
+    few = adds(*lines).to_pylist()
+    # the same lines again and again, with nothing but good ones between them
+    for count in (9, 70):
+        many = adds(*(lines[i % len(lines)] for i in range(count))).to_pylist()
+        assert repr(many) == repr([few[i % len(lines)] for i in range(count)])
+
+
 def orjson_dumps(value):
     """JSON with what orjson refuses: numbers beyond 64 bits, and NaN as a token."""
     import json

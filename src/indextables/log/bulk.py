@@ -15,6 +15,8 @@ from indextables.log.lenient import Place, dumps, loads
 from indextables.log.lines import Lines
 from indextables.log.rows import is_finite
 
+_TINY: Final = 8
+"""Up to so many lines, as in most commits, Python is faster than handing them to Arrow's threads."""
 _FEW: Final = 64
 """Below this many lines, reading each with tolerance is cheaper than halving further."""
 _AT_ONCE: Final = 64 << 20
@@ -110,6 +112,9 @@ def parse_run(run: Run, low: int, high: int, reader: Reader) -> Iterator[Piece]:
     """Arrays for lines low…high, in order; a stretch that does not parse is halved."""
     if low == high:
         return
+    if high - low <= _TINY:
+        yield _one_by_one(run, low, high, reader)
+        return
     few = high - low <= _FEW
     if few or run.at[high] - run.at[low] <= _AT_ONCE:
         found = _bulk(run, low, high, reader)
@@ -161,7 +166,7 @@ def _arrow(text: Any, lines: int, reader: Reader, *, trusted: bool) -> list[Any]
 def _one_by_one(run: Run, low: int, high: int, reader: Reader) -> Piece:
     known = [_read_line(run.text(row), run.place(row), reader) for row in range(low, high)]
     bodies, extras = [body for body, _ in known], [extra for _, extra in known]
-    if all(map(is_finite, bodies)):
+    if high - low > _TINY and all(map(is_finite, bodies)):
         text = b"\n".join(dumps({reader.name: body}) for body in bodies)
         found = _arrow(pa.py_buffer(text), len(bodies), reader, trusted=False)
         if found is not None:

@@ -43,6 +43,9 @@ def loads(text: bytes, place: Place) -> Any:
         # surrogateescape turns half a UTF-8 character into lone surrogates: both are found by one test
         decoded = text.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
         return json.loads(decoded, strict=False)
+    except json.JSONDecodeError as error:
+        # its own text counts lines too, and in here there is only one
+        raise place.corrupted(f"not JSON ({error.msg}, column {error.colno})") from None
     except (ValueError, RecursionError) as error:
         raise place.corrupted(f"not JSON ({error})") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -41,7 +42,7 @@ TOMBSTONES: Final = pa.schema(
 """Removed files; `extra` is the JSON of the fields that are not known."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shape:
     """How rows are typed: by the table's schema and its partition columns."""
 
@@ -54,28 +55,26 @@ class Shape:
         return cls(metadata.schema, metadata.partition_columns)
 
     @property
-    def partition_type(self) -> Any:
-        """A text per partition column."""
-        return pa.struct([(name, pa.string()) for name in self.partition_columns])
-
-    @property
     def stats_type(self) -> Any:
         """The whole `stats` object, each bound in its wire type."""
-        return stats_wire_type(self.schema, self.partition_columns)
+        return self._types["stats"]
 
     def wire(self) -> Any:
         """The Arrow type of the body of an `add` whose fields are all known."""
-        return pa.struct([(field, self._type(column, kind)) for column, field, kind in FIELDS])
+        return pa.struct([(field, self._types[column]) for column, field, _ in FIELDS])
 
     def columns(self) -> Any:
         """The Arrow schema of a segment; `extra` is the JSON of tags and of fields that are not known."""
-        known = [(column, self._type(column, kind)) for column, _, kind in FIELDS]
-        return pa.schema([*known, ("extra", pa.string())])
+        return pa.schema([*self._types.items(), ("extra", pa.string())])
 
-    def _type(self, column: str, kind: Any) -> Any:
-        if kind is not None:
-            return kind
-        return self.partition_type if column == "partition_values" else self.stats_type
+    @cached_property
+    def _types(self) -> dict[str, Any]:
+        """The type of each column."""
+        by_schema = {
+            "partition_values": pa.struct([(name, pa.string()) for name in self.partition_columns]),
+            "stats": stats_wire_type(self.schema, self.partition_columns),
+        }
+        return {column: by_schema.get(column, kind) for column, _, kind in FIELDS}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
