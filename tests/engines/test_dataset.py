@@ -1,0 +1,112 @@
+"""The table as an Arrow dataset: what PyArrow's users may do with one."""
+
+import pickle
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import indextables as it
+from indextables.arrow.expressions import Rules
+from indextables.errors import PredicateError
+
+NAN = float("nan")
+
+
+@pytest.fixture
+def table(tmp_path):
+    made = it.Table.create(tmp_path / "t", pa.schema([("id", pa.int64()), ("d", pa.float64())]))
+    for start in (0, 10, 20):
+        values = [NAN if start == 10 else float(start + i) for i in range(10)]
+        made.append(pa.table({"id": range(start, start + 10), "d": values}))
+    return made
+
+
+def test_a_scan_opens_only_the_files_its_filter_needs(table):
+    """Planned when scanned, and counted like every read of ours."""
+    with it.query_stats() as stats:
+        found = table.to_dataset().to_table(filter=pc.field("id") < 5)
+    assert (found.num_rows, stats.data_files_opened, stats.files_pruned) == (5, 1, 2)
+
+
+def test_counting_without_a_filter_opens_no_file(table):
+    """The log knows how many rows there are."""
+    with it.query_stats() as stats:
+        assert table.to_dataset().count_rows() == 30
+    assert stats.data_files_opened == 0
+
+
+@pytest.mark.parametrize(("rules", "rows"), [(Rules.SQL, 20), (Rules.ARROW, 10)])
+def test_nan_follows_the_rules_that_were_asked_for(table, rules, rows):
+    """Above every number for SQL; for PyArrow no comparison with NaN holds."""
+    dataset = table.to_dataset(rules=rules)
+    assert dataset.count_rows(filter=pc.field("d") > 15) == rows
+    assert dataset.count_rows(filter=(pc.field("d") > 15) & (pc.field("id") + 0 >= 0)) == rows
+
+
+def test_a_filter_arrow_alone_can_evaluate_is_applied(table):
+    """What statistics cannot answer still filters rows, and the rest still skips files."""
+    condition = (pc.field("id") * 2 == 8) & (pc.field("id") < 10)
+    with it.query_stats() as stats:
+        assert table.to_dataset().to_table(filter=condition)["id"].to_pylist() == [4]
+    assert stats.data_files_opened == 1
+
+
+def test_a_column_may_be_named_by_its_place(table):
+    """PyArrow cannot write such an expression down, so no file is skipped, but rows are right."""
+    assert table.to_dataset().to_table(filter=pc.field(0) > 27)["id"].to_pylist() == [28, 29]
+
+
+def test_computed_columns_need_no_other_columns(table):
+    """A projection may hold expressions; the filter's columns need not be in it."""
+    found = table.to_dataset().to_table(columns={"twice": pc.field("id") * 2}, filter=pc.field("d") < 2)
+    assert found.to_pydict() == {"twice": [0, 2]}
+
+
+def test_filters_of_a_dataset_add_up(table):
+    """dataset.filter(a).filter(b) sees the rows of both, and skips files by both."""
+    dataset = table.to_dataset().filter(pc.field("id") > 5).filter(pc.field("id") < 8)
+    assert dataset.to_table()["id"].to_pylist() == [6, 7]
+    assert len(dataset.plan().files) == 1
+
+
+def test_it_is_one_version_whoever_commits(table):
+    """Rows appended later are in a later dataset."""
+    before = table.to_dataset()
+    table.append(pa.table({"id": [99], "d": [0.0]}))
+    assert (before.count_rows(), table.to_dataset().count_rows()) == (30, 31)
+    assert table.to_dataset(version=1).count_rows() == 10
+
+
+def test_it_can_be_sent_to_another_process(table):
+    """Pickled, it is the same version with the same filter."""
+    dataset = pickle.loads(pickle.dumps(table.to_dataset().filter(pc.field("id") > 27)))
+    assert dataset.to_table()["id"].to_pylist() == [28, 29]
+
+
+def test_heads_takes_sorts_and_joins_work(table):
+    """Whatever PyArrow's datasets can do goes through the reader, never past it."""
+    dataset = table.to_dataset()
+    other = pa.table({"id": [3], "name": ["x"]})
+    assert dataset.head(3).num_rows == 3
+    assert dataset.take([1, 4])["id"].to_pylist() == [1, 4]
+    assert dataset.sort_by([("id", "descending")]).head(1)["id"].to_pylist() == [29]
+    joined = dataset.join(__import__("pyarrow.dataset").dataset.dataset(other), "id", join_type="inner")
+    assert joined.to_table()["name"].to_pylist() == ["x"]
+    with pytest.raises(PredicateError, match="log"):
+        dataset.replace_schema(pa.schema([]))
+
+
+def test_fragments_are_splits_that_scan_themselves(table):
+    """One for each split the filter needs, each with the table's schema."""
+    fragments = list(table.to_dataset().get_fragments(filter=pc.field("id") >= 10))
+    assert [f.count_rows() for f in fragments] == [10, 10]
+    assert fragments[1].to_table(columns=["id"], filter=pc.field("id") == 25)["id"].to_pylist() == [25]
+
+
+def test_a_table_in_a_store_without_files_is_read_too():
+    """Nothing of it is on a disk: rows come through the store."""
+    made = it.Table.create("memory://dataset-of-a-memory-table", pa.schema([("id", pa.int64())]))
+    made.append(pa.table({"id": [1, 2]}))
+    assert made.to_dataset().to_table(filter=pc.field("id") > 1)["id"].to_pylist() == [2]
+    assert it.scan_polars("memory://dataset-of-a-memory-table").collect()["id"].to_list() == [1, 2]

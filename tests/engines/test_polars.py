@@ -1,0 +1,103 @@
+"""The table as a LazyFrame."""
+
+import datetime as dt
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import indextables as it
+from indextables.core.predicate import Compare, IsIn, Literal, Opaque, Ref
+from indextables.engines.polars import predicate_of
+from indextables.errors import SchemaMismatchError
+
+
+@pytest.fixture
+def table(tmp_path):
+    made = it.Table.create(tmp_path / "t", pa.schema([("id", pa.int64()), ("f", pa.float32())]))
+    for start in (0, 10, 20):
+        made.append(pa.table({"id": range(start, start + 10), "f": pa.array([0.1] * 10, pa.float32())}))
+    return made
+
+
+def test_a_limit_comes_before_the_filter(table):
+    """The first five rows, of which none has an id above 20: no file may be skipped for the filter."""
+    frame = it.scan_polars(table.uri)
+    assert frame.head(5).filter(pl.col("id") > 20).collect().height == 0
+    assert frame.filter(pl.col("id") > 20).head(5).collect().height == 5
+
+
+def test_a_later_collect_sees_the_same_version_unless_it_follows(table):
+    """Twice collected, the same rows; with follow, those of now."""
+    pinned, following = it.scan_polars(table.uri), it.scan_polars(table.uri, follow=True)
+    assert (pinned.collect().height, following.collect().height) == (30, 30)
+    table.append(pa.table({"id": [99], "f": pa.array([None], pa.float32())}))
+    assert (pinned.collect().height, following.collect().height) == (30, 31)
+    assert it.scan_polars(table.uri, version=1).collect().height == 10
+
+
+def test_following_into_another_schema_is_an_error(table):
+    """A query was made for the old types, so it cannot quietly get others."""
+    following = it.scan_polars(table.uri, follow=True)
+    table.evolve(pa.schema([("id", pa.int64()), ("f", pa.float64())]))
+    with pytest.raises(SchemaMismatchError, match="'f'"):
+        following.collect()
+
+
+def test_only_kept_splits_are_in_polars_own_plan(table):
+    """The scan is Polars' own, over one file."""
+    plan = it.scan_polars(table.uri).filter(pl.col("id") == 15)
+    plan.collect()
+    assert plan.explain().count(".parquet") == 1
+
+
+def test_joins_and_aggregates_work_on_top(table):
+    """A filter above a join reaches the table."""
+    frame = it.scan_polars(table.uri)
+    joined = frame.join(frame, on="id").filter(pl.col("id") < 3).select(pl.col("id").sum())
+    assert joined.collect().item() == 3
+
+
+EXPRESSIONS = {
+    "a single float is what Polars rounds it to": (
+        pl.col("f") > pl.lit(0.1, pl.Float32),
+        Compare(">", Ref(("f",)), Literal(0.10000000149011612)),
+    ),
+    "infinity is not NULL": (
+        pl.col("d") < float("inf"),
+        Compare("<", Ref(("d",)), Literal(float("inf"))),
+    ),
+    "a NULL in a list matches nothing": (
+        pl.col("a").is_in([1, None]),
+        IsIn(Ref(("a",)), (Literal(1),)),
+    ),
+    "a nested field": (
+        pl.col("st").struct.field("x") == "y",
+        Compare("=", Ref(("st", "x")), Literal("y")),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_expressions_are_read_as_polars_means_them(name):
+    """JSON shows NaN and infinities as null and rounds singles, so literals are evaluated instead."""
+    expression, condition = EXPRESSIONS[name]
+    assert predicate_of(expression) == condition
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        pl.col("a") + 1 > 5,
+        pl.col("a").cast(pl.Float64) > 1.5,
+        pl.col("a").sum() > 3,
+        pl.col("s").str.to_lowercase() == "x",
+        pl.col("t").dt.date() == dt.date(2024, 1, 1),
+    ],
+    ids=str,
+)
+def test_what_only_polars_can_evaluate_is_opaque(expression):
+    """It keeps every file, and names its columns."""
+    found = predicate_of(expression)
+    assert isinstance(found, Opaque)
+    assert found.columns == ((expression.meta.root_names()[0],),)
