@@ -105,7 +105,9 @@ def test_the_four_modes_do_what_they_do_for_every_source(spark, path, numbers):
 CALLS = [
     lambda w, p: w.format(FORMAT).mode("overwrite").partitionBy("part").option("a", 1).save(p),
     lambda w, p: w.partitionBy("part").mode("overwrite").format(FORMAT).save(p),
-    lambda w, p: w.option("path", p).partitionBy(["part"]).format("IndexTables").mode("overwrite").save(),
+    lambda w, p: (
+        w.option("path", p).partitionBy(["part"]).format("IndexTables").mode("overwrite").save()
+    ),
     lambda w, p: w.save(p, FORMAT, "overwrite", "part"),
     lambda w, p: w.save(path=p, format=LONG_NAME, mode="overwrite", partitionBy=["part"]),
     lambda w, p: w.mode("overwrite").format(LONG_NAME.upper()).save(p, partitionBy="part"),
@@ -188,7 +190,9 @@ def test_overwrite_schema_makes_a_different_table_of_it(spark, path, numbers):
     """Other columns, other partitions; the older version stays readable as it was."""
     numbers.write.format(FORMAT).partitionBy("part").save(path)
     other = spark.createDataFrame([("x", 1.5)], "id string, v double")
-    other.write.format(FORMAT).mode("overwrite").option("overwriteSchema", "true").partitionBy("id").save(path)
+    other.write.format(FORMAT).mode("overwrite").option("overwriteSchema", "true").partitionBy(
+        "id"
+    ).save(path)
     assert spark.read.format(FORMAT).load(path).collect() == other.select("id", "v").collect()
     old = spark.read.format(FORMAT).option("versionAsOf", 0).load(path)
     assert old.where("part = 1").count() == 33
@@ -237,8 +241,12 @@ def test_a_partition_value_of_every_type_comes_back_as_it_was(spark, tmp_path, a
         for column in ALL_TYPES.names:
             path = str(tmp_path / column)
             frame.write.format(FORMAT).partitionBy(column).save(path)
-            expected = [None if row[column] == b"" else row[column] for row in frame.select(column).collect()]
-            found = [row[column] for row in spark.read.format(FORMAT).load(path).select(column).collect()]
+            expected = [
+                None if row[column] == b"" else row[column] for row in frame.select(column).collect()
+            ]
+            found = [
+                row[column] for row in spark.read.format(FORMAT).load(path).select(column).collect()
+            ]
             assert sorted(map(str, found)) == sorted(map(str, expected)), column
             arrow = Table(path).scan(columns=[column]).to_arrow().column(column)
             assert len(arrow.unique()) == len(set(map(str, expected))), column
@@ -248,7 +256,9 @@ def test_a_partition_value_of_every_type_comes_back_as_it_was(spark, tmp_path, a
 
 def test_the_empty_text_is_null_as_a_partition_value(spark, path):
     """As in every Hive-style table."""
-    spark.createDataFrame([("", 1), ("x", 2)], "p string, i int").write.format(FORMAT).partitionBy("p").save(path)
+    spark.createDataFrame([("", 1), ("x", 2)], "p string, i int").write.format(FORMAT).partitionBy(
+        "p"
+    ).save(path)
     assert rows(spark, path, "p IS NULL") == 1
 
 
@@ -268,7 +278,10 @@ def test_footer_statistics_are_those_of_the_rows(spark, path, all_types):
         all_types.union(all_types)
         .withColumn("x", F.when(F.col("i") == 3, nan).otherwise(F.col("d")))
         .withColumn("only_nan", nan)
-        .withColumn("st", F.when(F.col("i").isNotNull(), F.struct(F.col("l").alias("a"), F.col("s").alias("b.c"))))
+        .withColumn(
+            "st",
+            F.when(F.col("i").isNotNull(), F.struct(F.col("l").alias("a"), F.col("s").alias("b.c"))),
+        )
         .withColumn("list", F.array("i"))
         .withColumn("a.b", F.col("by"))
     )
@@ -313,7 +326,9 @@ def test_texts_beyond_what_a_footer_keeps_are_still_bounded(spark, path, strateg
     """Spark's writer records no bounds beyond 4 KiB; the strategies that need them get them anyway."""
     frame = spark.createDataFrame([("a" * 5000,), ("m",), ("é" * 3000,)], "t string").coalesce(1)
     prefix = "spark.indextables.stats.truncation."
-    frame.write.format(FORMAT).option(f"{prefix}strategy", strategy).option(f"{prefix}maxLength", 100).save(path)
+    frame.write.format(FORMAT).option(f"{prefix}strategy", strategy).option(
+        f"{prefix}maxLength", 100
+    ).save(path)
     stats = Table(path).snapshot().splits()[0].stats
     assert (stats.min_values.get(("t",)), stats.max_values.get(("t",))) == bounds
     assert (("t",) in stats.dropped) == (strategy == "drop")
@@ -335,7 +350,9 @@ def test_truncation_is_told_once_per_write(spark, path, caplog):
     frame = spark.createDataFrame([(str(i) + "x" * 1500,) for i in range(8)], "t string").repartition(4)
     with caplog.at_level(logging.INFO, "indextables"):
         frame.write.format(FORMAT).save(path)
-    told = [r.getMessage() for r in caplog.records if r.getMessage().startswith("Truncating statistics")]
+    told = [
+        r.getMessage() for r in caplog.records if r.getMessage().startswith("Truncating statistics")
+    ]
     assert len(told) == 1
     assert told[0].startswith("Truncating statistics for column 't' (min length: 15")
     metrics = Table(path).history()[0].metrics
@@ -362,7 +379,9 @@ def test_options_of_parquet_reach_sparks_writer(spark, path, numbers):
     """compression and maxRecordsPerFile."""
     import pyarrow.parquet as pq
 
-    numbers.coalesce(1).write.format(FORMAT).option("compression", "zstd").option("maxRecordsPerFile", 30).save(path)
+    numbers.coalesce(1).write.format(FORMAT).option("compression", "zstd").option(
+        "maxRecordsPerFile", 30
+    ).save(path)
     files = data_files(path)
     assert len(files) == 4
     assert pq.read_metadata(f"{path}/{files[0]}").row_group(0).column(0).compression == "ZSTD"
@@ -372,9 +391,13 @@ def test_a_write_with_a_number_is_done_once(spark, path, numbers):
     """txnAppId and txnVersion: a job that is run again adds nothing."""
     numbers.write.format(FORMAT).save(path)
     for _ in range(2):
-        numbers.write.format(FORMAT).mode("append").option("txnAppId", "nightly").option("txnVersion", 7).save(path)
+        numbers.write.format(FORMAT).mode("append").option("txnAppId", "nightly").option(
+            "txnVersion", 7
+        ).save(path)
     assert rows(spark, path) == 200
-    numbers.write.format(FORMAT).mode("append").option("txnAppId", "nightly").option("txnVersion", 8).save(path)
+    numbers.write.format(FORMAT).mode("append").option("txnAppId", "nightly").option(
+        "txnVersion", 8
+    ).save(path)
     assert rows(spark, path) == 300
 
 
@@ -394,15 +417,29 @@ def test_a_failed_job_commits_nothing_and_leaves_nothing(spark, path, numbers):
 
 
 REFUSED = [
-    ("interval", lambda f: f.withColumn("v", F.expr("INTERVAL 1 DAY")), errors.UnsupportedTypeError, "interval"),
+    (
+        "interval",
+        lambda f: f.withColumn("v", F.expr("INTERVAL 1 DAY")),
+        errors.UnsupportedTypeError,
+        "interval",
+    ),
     ("void", lambda f: f.withColumn("v", F.lit(None)), errors.UnsupportedTypeError, "void"),
-    ("same name", lambda f: f.withColumn("ID", F.lit(1)).select("id", F.lit(1).alias("Id")), errors.SchemaError, "same name"),
+    (
+        "same name",
+        lambda f: f.withColumn("ID", F.lit(1)).select("id", F.lit(1).alias("Id")),
+        errors.SchemaError,
+        "same name",
+    ),
     ("no column", lambda f: f.select(), errors.SchemaError, "no columns"),
 ]
 
 
-@pytest.mark.parametrize(("_name", "change", "error", "message"), REFUSED, ids=[case[0] for case in REFUSED])
-def test_what_no_table_can_hold_is_refused_before_a_job_runs(path, numbers, _name, change, error, message):
+@pytest.mark.parametrize(
+    ("_name", "change", "error", "message"), REFUSED, ids=[case[0] for case in REFUSED]
+)
+def test_what_no_table_can_hold_is_refused_before_a_job_runs(
+    path, numbers, _name, change, error, message
+):
     """One Python error that names the column, and nothing on the disk."""
     with pytest.raises(error, match=message):
         change(numbers).write.format(FORMAT).save(path)
@@ -412,7 +449,11 @@ def test_what_no_table_can_hold_is_refused_before_a_job_runs(path, numbers, _nam
 MISFITS = [
     ("missing", lambda f: f.drop("part"), "'part' .bigint. is missing"),
     ("new", lambda f: f.withColumn("prat", F.lit(1)), "did you mean 'part'"),
-    ("text for a number", lambda f: f.withColumn("id", F.col("id").cast("string")), "'id' is string, the table has bigint"),
+    (
+        "text for a number",
+        lambda f: f.withColumn("id", F.col("id").cast("string")),
+        "'id' is string, the table has bigint",
+    ),
     ("narrower", lambda f: f.withColumn("id", F.col("id").cast("double")), "'id' is double"),
 ]
 
@@ -474,9 +515,13 @@ def test_a_not_null_column_never_gets_a_null(spark, path):
     """The first NULL stops the job; what cannot be NULL needs no check."""
     schema = T.StructType([T.StructField("k", T.LongType(), False), T.StructField("v", T.StringType())])
     Table.create(path, schema)
-    spark.range(3).select(F.col("id").alias("k"), F.lit("x").alias("v")).write.format(FORMAT).mode("append").save(path)
+    spark.range(3).select(F.col("id").alias("k"), F.lit("x").alias("v")).write.format(FORMAT).mode(
+        "append"
+    ).save(path)
     with pytest.raises(errors.SchemaMismatchError, match="'k' contains NULL"):
-        spark.createDataFrame([(1, "a"), (None, "b")], "k long, v string").write.format(FORMAT).mode("append").save(path)
+        spark.createDataFrame([(1, "a"), (None, "b")], "k long, v string").write.format(FORMAT).mode(
+            "append"
+        ).save(path)
     assert rows(spark, path) == 3
 
 
@@ -489,7 +534,9 @@ def test_writers_at_the_same_time_lose_nothing(spark, path, numbers):
 
     def write(k):
         try:
-            numbers.withColumn("part", F.lit(k)).coalesce(1).write.format(FORMAT).mode("append").save(path)
+            numbers.withColumn("part", F.lit(k)).coalesce(1).write.format(FORMAT).mode("append").save(
+                path
+            )
         except Exception as error:  # noqa: BLE001
             failures.append(error)
 
