@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from indextables.core.arrays import FileMask
 from indextables.core.types import DataType, DecimalType, Field, PrimitiveType, StructType
-from indextables.log.split import Split
 from indextables.scan.plan import Plan
 from indextables.storage.base import LogStore
 from indextables.storage.local import LocalStore
@@ -50,29 +51,51 @@ def native_plan(plan: Plan, store: LogStore) -> NativePlan:
     the row. Files adopted from elsewhere may differ from what the log says in the spelling and types
     of columns, and rows of a slice with logs are not the rows of its files.
     """
-    splits = plan.files
-    if not isinstance(store, LocalStore) or any(split.is_log for split in splits):
+    kept = np.flatnonzero(plan.mask)
+    rows = _Rows.of(plan, kept)
+    if not isinstance(store, LocalStore) or "log" in rows.kinds:
         return NativePlan([], plan.mask)
     groups: dict[tuple[object, ...], NativeGroup] = {}
-    native = np.zeros(len(splits), np.bool_)
-    for i, split in enumerate(splits):
-        written = _readable_as_written(split, plan)
+    others = plan.mask.copy()
+    for i, key, schema_id, values in zip(
+        kept, rows.keys, rows.schema_ids, rows.partitions, strict=True
+    ):
+        written = _readable_as_written(key, schema_id, plan)
         if written is None:
             continue
-        key = (split.schema_id, *split.partition_values.items())
-        group = groups.setdefault(key, NativeGroup([], written, split.partition_values))
-        group.paths.append(f"{store.uri}/{split.path}")
-        native[i] = True
+        like = (schema_id, *values.items())
+        group = groups.setdefault(like, NativeGroup([], written, values))
+        group.paths.append(f"{store.uri}/{key}")
+        others[i] = False
     if len(groups) > _MOST_GROUPS:
         return NativePlan([], plan.mask)
-    others = plan.mask.copy()
-    others[np.flatnonzero(plan.mask)[native]] = False
     return NativePlan(list(groups.values()), others)
 
 
-def _readable_as_written(split: Split, plan: Plan) -> StructType | None:
+class _Rows(NamedTuple):
+    """What the log says of some splits, a column at a time: whole `Split`s would decode statistics too."""
+
+    keys: list[str]
+    schema_ids: list[int | None]
+    kinds: list[str | None]
+    partitions: list[Mapping[str, str | None]]
+
+    @classmethod
+    def of(cls, plan: Plan, places: npt.NDArray[np.intp]) -> _Rows:
+        at = pa.array(places)
+
+        def column(name: str) -> list[Any]:
+            found: list[Any] = plan.snapshot.column(name).take(at).to_pylist()
+            return found
+
+        named = plan.snapshot.partition_columns
+        partitions = column("partition_values") if named else [{}] * len(places)
+        return cls(column("key"), column("schema_id"), column("kind"), partitions)
+
+
+def _readable_as_written(key: str, schema_id: int | None, plan: Plan) -> StructType | None:
     metadata = plan.snapshot.metadata
-    written = metadata.schema_of(split.schema_id) if _OURS.match(split.path) else None
+    written = metadata.schema_of(schema_id) if _OURS.match(key) else None
     if written is None or written is metadata.schema:
         return written
     now = {field.name: field.type for field in metadata.schema}

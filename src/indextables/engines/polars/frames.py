@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -18,6 +19,7 @@ from indextables.scan.planner import Planner
 from indextables.storage.base import LogStore
 
 
+@lru_cache(maxsize=64)
 def polars_schema(schema: StructType) -> pl.Schema:
     """The table's columns in Polars' types."""
     empty = pl.from_arrow(schema_to_arrow(schema).empty_table())
