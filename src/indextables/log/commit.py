@@ -47,15 +47,22 @@ class _Draft:
     planned_on: Snapshot
     base: Snapshot
     skipped: frozenset[str] = frozenset()
+    is_proven: bool = False
+    """The same actions were read back before, on an older base."""
+
+    def result(self, file: LogFile, data: bytes) -> Snapshot:
+        """The table with this commit."""
+        return replay(self.base, [body_of(file, data)], self.base.table_uri)
 
     def after(self, outcome: Outcome, newest: Snapshot, planner: Planner) -> _Draft:
         """The draft to try next, on top of the winners."""
         match outcome:
             case Rebase():
-                return replace(self, base=newest)
+                return replace(self, base=newest, is_proven=True)
             case Skip(groups, columns):
                 plan = self.plan.without(groups).without_statistics(columns)
-                return replace(self, plan=plan, base=newest, skipped=self.skipped | groups)
+                skipped = self.skipped | groups
+                return replace(self, plan=plan, base=newest, skipped=skipped, is_proven=False)
             case Replan():
                 return _Draft(planner(newest), newest, newest)
             case Conflict(error):
@@ -81,10 +88,12 @@ def commit(
         _check_allowed(draft)
         data = sealed(draft.plan, draft.planned_on, draft.base, commit_id, publisher.now_ms())
         version = draft.base.version + 1
+        file = publisher.file(version)
         # read it before anybody else can: what a reader refuses is never published
-        done = replay(draft.base, [body_of(publisher.file(version), data)], draft.base.table_uri)
+        proof = None if draft.is_proven else draft.result(file, data)
         if publisher.publish(version, data, commit_id):
             publisher.confirm_parent(draft.base)
+            done = proof or draft.result(file, data)
             return Committed(version, done, attempt, skipped=draft.skipped)
         # Wait before looking, not after: what was seen is stale by then. And the less the more often
         # it has lost: a wait that grows would starve it behind writers that have just begun.
