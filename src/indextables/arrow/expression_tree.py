@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from indextables.core.types import FieldPath
 
 Pair: TypeAlias = tuple[str, str]
-_NULL: Final = pa.array([None], pa.bool_())
+_NULL: Final = pa.nulls(1, pa.bool_())  # pa.array() of a list would load pandas
 
 
 @dataclass(frozen=True, slots=True)
