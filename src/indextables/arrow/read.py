@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from indextables.arrow.conform import align
+from indextables.arrow.align import align
 from indextables.arrow.filters import to_row_mask
 from indextables.arrow.partition import partition_scalar
 from indextables.arrow.readahead import in_order
