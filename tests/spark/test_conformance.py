@@ -1,0 +1,34 @@
+"""Spark gives the rows every other engine gives, for a part of the conditions of tests/engines."""
+
+from typing import Any
+
+import pytest
+from support.conformance import conditions, make_table, plain_rows
+
+import indextables as it
+from indextables.core.render import to_sql
+
+
+def test_spark_gives_the_rows_of_the_arrow_reader(spark: Any, tmp_path: Any) -> None:
+    """Nulls, NaN, decimals, times, nested fields, partitions and evolved schemas."""
+    it.enable(spark)
+    table = make_table(tmp_path / "t")
+    frame = spark.read.format("indextables").load(table.uri)
+    for condition in conditions(200)[::10]:
+        text = to_sql(condition, "spark")
+        assert plain_rows(frame.where(text).toArrow()) == plain_rows(
+            table.scan(condition).to_arrow()
+        ), text
+
+
+@pytest.mark.slow
+def test_spark_agrees_on_all_two_hundred_conditions(spark: Any, tmp_path: Any) -> None:
+    """The long version."""
+    it.enable(spark)
+    table = make_table(tmp_path / "t")
+    frame = spark.read.format("indextables").load(table.uri)
+    for condition in conditions(200):
+        text = to_sql(condition, "spark")
+        assert plain_rows(frame.where(text).toArrow()) == plain_rows(
+            table.scan(condition).to_arrow()
+        ), text
