@@ -6,8 +6,8 @@
 Both logs say the same of the same (imaginary) files: path, size, partition, and the bounds of five
 columns. "one commit" is a log of a single JSON commit; "checkpoint" a log that has just been checkpointed.
 "open" is what a handle does before its first plan. "files" also hands out every path with its statistics
-as Arrow columns. "point plan" opens and decides which files `id = k` needs. Deltalake reads no more than
-a hundred thousand splits here: beyond, only our own growth is shown.
+as Arrow columns. "point plan" opens and decides which files `id = k` needs. Above a hundred thousand splits
+only our own checkpoint is measured: half a gigabyte of JSON is nobody's idea of a log.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def run(splits: int, runs: int, folder: Path) -> list[dict[str, Any]]:
     log = write_ours(ours, splits)
     if delta is not None:
         write_delta(delta, splits)
-    rows = [measure("one commit", ours, delta, splits, runs)]
+    rows = [measure("one commit", ours, delta, splits, runs)] if delta is not None else []
     log.checkpoint()
     if delta is not None:
         from deltalake import DeltaTable

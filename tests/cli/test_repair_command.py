@@ -79,7 +79,9 @@ def test_options_reach_the_repair(table: RealTable):
     assert code == 0
     assert table.snapshot("_transaction_log_repaired").files().equals(table.snapshot().files())
     assert run(table.log, "--at-location", f"{table.root}/x", "--fail-on-missing")[0] == 1
-    assert run(table.log, "--at-location", f"{table.root}/y", "--drop-stats", "--parallelism", 2)[0] == 0
+    assert (
+        run(table.log, "--at-location", f"{table.root}/y", "--drop-stats", "--parallelism", 2)[0] == 0
+    )
     assert run(table.log, "--set", "novalue")[0] == 2
 
 

@@ -60,7 +60,9 @@ def test_missing_splits_are_left_out_counted_and_named(table: RealTable, caplog)
         result = repair(table.log, table.target)
     assert result.row()[2:] == (3, 12, 10, 2, "SUCCESS")
     assert [excluded.path for excluded in result.excluded] == keys[:2]
-    assert [r.getMessage() for r in caplog.records] == [f"Split file not found: {key}" for key in keys[:2]]
+    assert [r.getMessage() for r in caplog.records] == [
+        f"Split file not found: {key}" for key in keys[:2]
+    ]
     assert table.snapshot(REPAIRED).column("key").to_pylist() == keys[2:]
     assert table.seal().items() >= before.items()
 
@@ -90,7 +92,9 @@ def test_the_plan_says_everything_and_changes_nothing(table: RealTable):
     plan = plan_repair(table.log)
     assert plan.kept == tuple(keys[2:])
     assert [str(one) for one in plan.missing] == [f"{keys[0]}: there is no such file"]
-    assert [str(one) for one in plan.mismatched] == [f"{keys[1]}: it has {size} bytes, the log says {size - 4}"]
+    assert [str(one) for one in plan.mismatched] == [
+        f"{keys[1]}: it has {size} bytes, the log says {size - 4}"
+    ]
     assert (plan.version, plan.base, plan.total_splits) == (3, -1, 12)
     # two bounds of 4 + 2,000 characters in each of the ten splits that stay
     assert plan.stats_bytes_saved == 10 * 2 * 2004
@@ -102,7 +106,10 @@ def test_the_plan_says_everything_and_changes_nothing(table: RealTable):
 def test_data_files_newer_than_the_newest_commit_are_pointed_out(table: RealTable):
     """A wholly lost newest commit cannot be proven, but its data files can be seen."""
     committed = table.snapshot().timestamp_ms / 1000
-    for name, when in (("data/9-old/x.parquet", committed - 60), ("data/9-new/x.parquet", committed + 60)):
+    for name, when in (
+        ("data/9-old/x.parquet", committed - 60),
+        ("data/9-new/x.parquet", committed + 60),
+    ):
         path = table.root / name
         path.parent.mkdir(parents=True)
         path.write_bytes(b"PAR1")
@@ -364,9 +371,7 @@ def test_a_repaired_log_goes_on_and_knows_no_time_before_it(table: RealTable):
     remove_one(table)
     assert repair(table.log, table.target).status == "SUCCESS"
     log = table.transaction_log(REPAIRED)
-    done = log.commit(
-        lambda _: CommitPlan(Append(), "APPEND", (new_split(table.root, 800),))
-    )
+    done = log.commit(lambda _: CommitPlan(Append(), "APPEND", (new_split(table.root, 800),)))
     assert (done.version, done.snapshot.num_files) == (2, 12)
     # later rows must win over earlier ones, although the versions start again
     assert [split.seq for split in done.snapshot.splits()][-1] > table.snapshot().splits()[-1].seq

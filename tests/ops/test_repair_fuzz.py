@@ -144,8 +144,15 @@ def test_fuzz_a_damaged_log_is_repaired_exactly_or_refused(tmp_path: Path, round
 def test_fuzz_a_damaged_log_of_another_writer_is_read_or_refused(tmp_path: Path, rounds: int):
     """Without checksums a changed name cannot be seen, but nothing crashes and every split is accounted for."""
     stats = {"numRecords": 3, "minValues": {"id": 1, "text": "a"}, "maxValues": {"id": 9, "text": "é"}}
-    adds = [foreign_add(tmp_path / "t", f"p {n}.parquet", stats=stats, tags={"n": str(n)}) for n in range(6)]
-    commits = [[foreign_metadata()], adds[:2], [*adds[2:4], {"remove": {"path": "p%200.parquet"}}], adds[4:]]
+    adds = [
+        foreign_add(tmp_path / "t", f"p {n}.parquet", stats=stats, tags={"n": str(n)}) for n in range(6)
+    ]
+    commits = [
+        [foreign_metadata()],
+        adds[:2],
+        [*adds[2:4], {"remove": {"path": "p%200.parquet"}}],
+        adds[4:],
+    ]
     table = foreign_log(tmp_path / "t", commits)
     originals = {path.name: path.read_bytes() for path in table.log.iterdir()}
     store, keys = load_into_memory(table)

@@ -39,7 +39,9 @@ def play(table: RealTable, step: str, amount: int) -> None:
     snapshot = log.snapshot()
     live = snapshot.splits()
     adds = tuple(
-        replace(new_split(table.root, next(_numbers), length=1100), schema_id=snapshot.metadata.schema_id)
+        replace(
+            new_split(table.root, next(_numbers), length=1100), schema_id=snapshot.metadata.schema_id
+        )
         for _ in range(amount if step in {"append", "overwrite"} else 0)
     )
     removes = tuple(Remove(split.path, 1_700_000_000_000) for split in live)
@@ -51,14 +53,18 @@ def play(table: RealTable, step: str, amount: int) -> None:
         case "delete":
             plan = CommitPlan(Rewrite(), "DELETE", removes[amount : amount + 2])
         case "analyze":
-            again = [replace(s.to_add(), data_change=False, stats=None) for s in live[amount : amount + 1]]
+            again = [
+                replace(s.to_add(), data_change=False, stats=None) for s in live[amount : amount + 1]
+            ]
             plan = CommitPlan(Append(), "ANALYZE", tuple(again))
         case "checkpoint":
             table.transaction_log(checkpoint_format=("json", "parquet")[amount]).checkpoint()
             return
         case "txn":
             version = snapshot.txns["stream"].version + 1
-            plan = CommitPlan(Append(), "APPEND", (Txn("stream", version), Txn(f"app{amount}", version)))
+            plan = CommitPlan(
+                Append(), "APPEND", (Txn("stream", version), Txn(f"app{amount}", version))
+            )
         case _:
             plan = CommitPlan(ChangeSchema(), "CHANGE SCHEMA", _changed(snapshot, step))
     if plan.actions:

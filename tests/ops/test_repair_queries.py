@@ -14,7 +14,9 @@ from indextables.ops.repair.place import place_of
 from indextables.ops.repair.swap import replace_log
 from indextables.storage import open_store
 
-SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string()), ("day", pa.string()), ("x", pa.float64())])
+SCHEMA = pa.schema(
+    [("id", pa.int64()), ("text", pa.string()), ("day", pa.string()), ("x", pa.float64())]
+)
 CONDITIONS = [
     None,
     "id = 42",

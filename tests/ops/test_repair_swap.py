@@ -142,7 +142,9 @@ def test_an_undo_that_dies_at_any_step_can_be_finished(
         moves = Moves(rename_durably, exchange)
         replace_log(*places(table), allow_gap=True, moves=moves)
         with pytest.raises(SimulatedCrash):
-            undo_replace(places(table)[0], allow_gap=True, moves=CrashAt(at, when, exchange=exchange).moves)
+            undo_replace(
+                places(table)[0], allow_gap=True, moves=CrashAt(at, when, exchange=exchange).moves
+            )
         assert is_whole(table, old, new)
         undo_replace(places(table)[0], allow_gap=True, moves=moves)
         assert (seal(table.log), seal(table.target)) == (old, new)
@@ -272,7 +274,10 @@ def test_an_older_backup_is_never_overwritten(table: RealTable):
 @pytest.mark.parametrize(
     ("uri", "command"),
     [
-        ("s3://b/t/_transaction_log", "aws s3 sync s3://b/t/_transaction_log s3://b/t/_transaction_log_backup"),
+        (
+            "s3://b/t/_transaction_log",
+            "aws s3 sync s3://b/t/_transaction_log s3://b/t/_transaction_log_backup",
+        ),
         ("gs://b/t/_transaction_log", "gcloud storage rsync -r"),
         ("az://c/t/_transaction_log", "azcopy copy --recursive"),
     ],

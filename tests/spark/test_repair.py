@@ -82,7 +82,9 @@ def test_an_error_is_a_row(spark, tmp_path: Path):
     assert row.status.startswith("ERROR: ")
 
 
-def test_long_statistics_are_truncated_and_the_table_reads_the_same_after_replacement(spark, articles: Path):
+def test_long_statistics_are_truncated_and_the_table_reads_the_same_after_replacement(
+    spark, articles: Path
+):
     """More than 80 % smaller; every query as before."""
     original = log_size(articles / "_transaction_log")
     assert original > 45_000

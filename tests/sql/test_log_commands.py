@@ -90,7 +90,9 @@ def test_a_command_of_ours_that_is_written_wrong_shows_how_it_is_written(text: s
     assert text.split()[0] in caught.value.hint
 
 
-@pytest.mark.parametrize("text", ["REPAIR TABLE t", "SELECT 'REPAIR INDEXFILES'", "TRUNCATE TABLE t", "ANALYZE TABLE t"])
+@pytest.mark.parametrize(
+    "text", ["REPAIR TABLE t", "SELECT 'REPAIR INDEXFILES'", "TRUNCATE TABLE t", "ANALYZE TABLE t"]
+)
 def test_other_statements_are_the_engines(text: str):
     """They look similar and are none of ours."""
     assert find(text) is None
@@ -193,7 +195,9 @@ def test_analyze_computes_what_is_missing(tmp_path: Path):
 
 def test_optimize_packs_small_splits_where_asked_and_lays_rows_along_a_curve(tmp_path: Path):
     """Rows stay; WHERE keeps the rest of the table as it is."""
-    table = Table.create(tmp_path / "t", pa.schema([("a", pa.int64()), ("p", pa.string())]), partition_by=["p"])
+    table = Table.create(
+        tmp_path / "t", pa.schema([("a", pa.int64()), ("p", pa.string())]), partition_by=["p"]
+    )
     for number in range(4):
         table.append(pa.table({"a": [number, number + 10], "p": ["x", "y"]}))
     text = f"OPTIMIZE INDEXTABLES '{tmp_path / 't'}'"

@@ -122,9 +122,7 @@ def make_table(
     metadata = Metadata(uuid4().hex, SCHEMA, properties={"owner": "tests"})
     log.create(CommitPlan(Append(), "CREATE TABLE", (Protocol(), metadata)))
     for version in range(1, commits + 1):
-        adds = tuple(
-            new_split(root, version * 100 + number, length=length) for number in range(splits)
-        )
+        adds = tuple(new_split(root, version * 100 + number, length=length) for number in range(splits))
         txn = (Txn("stream", version),)
         log.commit(lambda _, adds=adds, txn=txn: CommitPlan(Append(), "APPEND", (*txn, *adds)))
         if version in checkpoints:
@@ -136,9 +134,7 @@ def remove_one(table: RealTable, number: int = 0) -> str:
     """A commit that removes one live split; its file stays, as until the next vacuum."""
     log = table.transaction_log()
     split = log.snapshot().splits()[number]
-    log.commit(
-        lambda _: CommitPlan(Rewrite(), "DELETE", (Remove(split.path, 1_700_000_000_000),))
-    )
+    log.commit(lambda _: CommitPlan(Rewrite(), "DELETE", (Remove(split.path, 1_700_000_000_000),)))
     return split.path
 
 

@@ -22,7 +22,10 @@ def test_every_field_nobody_knows_survives(tmp_path: Path):
     )
     table = foreign_log(
         tmp_path,
-        [[{"mergeSkip": {"x": 1}}, metadata, {"domainMetadata": {"d": 2}}], [add, {"mergeSkip": {"x": 2}}]],
+        [
+            [{"mergeSkip": {"x": 1}}, metadata, {"domainMetadata": {"d": 2}}],
+            [add, {"mergeSkip": {"x": 2}}],
+        ],
     )
     before = table.seal()
     assert repair(table.log, table.target).status == "SUCCESS"

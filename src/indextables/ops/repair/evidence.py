@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
@@ -51,15 +52,19 @@ class Evidence:
         yield from self.checkpoints
 
 
-def gather(place: LogPlace) -> Evidence:
-    """Reads every file of the log once."""
+def gather(place: LogPlace, parallelism: int) -> Evidence:
+    """Reads every file of the log once, so many at a time."""
     listing = list_log(place.store, place.names)
     hint, problem = _read_hint(place)
-    commits = {
-        version: tuple(examine(place, file) for file in files)
-        for version, files in sorted(listing.commits.items())
-    }
-    checkpoints = tuple(examine(place, file) for file in reversed(listing.checkpoints))
+    listed = [file for _, files in sorted(listing.commits.items()) for file in files]
+    listed += reversed(listing.checkpoints)
+    with ThreadPoolExecutor(parallelism, "indextables-repair") as pool:
+        found = list(pool.map(lambda file: examine(place, file), listed))
+    commits: dict[int, tuple[FileEvidence, ...]] = {}
+    for one in found:
+        if one.file.kind == "commit":
+            commits[one.file.version] = (*commits.get(one.file.version, ()), one)
+    checkpoints = tuple(one for one in found if one.file.kind == "checkpoint")
     return Evidence(place, listing, commits, with_true_names(checkpoints, commits), hint, problem)
 
 

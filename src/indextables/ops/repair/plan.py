@@ -108,7 +108,7 @@ def make_plan(
     place: LogPlace, settings: RepairSettings, progress: Progress | None = None
 ) -> RepairPlan:
     """The plan for an opened log; StorageError if the store fails, which proves nothing about the log."""
-    evidence = gather(place)
+    evidence = gather(place, settings.parallelism)
     damage = tuple(found for file in evidence.files() for found in file.findings)
     blank = RepairPlan(
         place.uri,
