@@ -7,6 +7,7 @@ import re
 import pytest
 
 from indextables.config import (
+    Option,
     CHECKPOINT_FORMAT,
     CHECKPOINT_INTERVAL,
     FAST_FIELDS,
@@ -76,7 +77,12 @@ ACCEPTED = [
 ]
 
 
-@pytest.mark.parametrize(("option", "text", "value"), ACCEPTED, ids=str)
+def _name(part: object) -> str:
+    """The same in every test process: an option holds functions, and those print their address."""
+    return part.key if isinstance(part, Option) else str(part)
+
+
+@pytest.mark.parametrize(("option", "text", "value"), ACCEPTED, ids=_name)
 def test_a_value_is_read_as_its_option_says(option, text, value):
     """Python values are welcome where a text would be; None is as good as unset."""
     assert Config.of(write={option.key: text}).get(option) == value
@@ -99,7 +105,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("option", "text"), REFUSED, ids=str)
+@pytest.mark.parametrize(("option", "text"), REFUSED, ids=_name)
 def test_a_bad_value_is_an_error_that_says_what_would_be_good(option, text):
     """Key, value, kind and default are all in it."""
     config = Config.of(write={option.key: text})
