@@ -83,16 +83,22 @@ def add(number: int) -> dict[str, Any]:
 def write_ours(root: Path, splits: int) -> TransactionLog:
     log = root / "_transaction_log"
     log.mkdir(parents=True)
-    head = [encode_action(action, seq=0, schema=SCHEMA) for action in (Protocol(), METADATA)]
-    lines = [
-        orjson.dumps({"add": add(i) | {"schemaId": 0, "seq": 0, "stats": stats(i)}}) + b"\n"
-        for i in range(splits)
-    ]
-    body = b"".join(head + lines)
-    info = CommitInfo(
-        "WRITE", 1_700_000_000_000, "b", actions=splits + 2, crc32=zlib.crc32(body), num_files=splits
-    )
-    (log / "000000000000000000.json").write_bytes(body + encode_action(info, seq=0, schema=SCHEMA))
+    crc = 0
+    with (log / "000000000000000000.json").open("wb") as file:
+
+        def write(line: bytes) -> None:
+            nonlocal crc
+            crc = zlib.crc32(line, crc)
+            file.write(line)
+
+        for action in (Protocol(), METADATA):
+            write(encode_action(action, seq=0, schema=SCHEMA))
+        for i in range(splits):
+            write(orjson.dumps({"add": add(i) | {"schemaId": 0, "seq": 0, "stats": stats(i)}}) + b"\n")
+        info = CommitInfo(
+            "WRITE", 1_700_000_000_000, "b", actions=splits + 2, crc32=crc, num_files=splits
+        )
+        file.write(encode_action(info, seq=0, schema=SCHEMA))
     return TransactionLog(open_store(root))
 
 

@@ -46,7 +46,7 @@ class Body:
 class Run:
     """Lines of several files as one text, so that they are parsed in one call: line i is raw[at[i]:at[i+1]]."""
 
-    raw: bytes
+    raw: memoryview
     at: npt.NDArray[np.int64]
     bodies: Sequence[Body]
     body_of: npt.NDArray[np.int64]
@@ -57,7 +57,7 @@ class Run:
 
     def text(self, row: int) -> bytes:
         """One line."""
-        return self.raw[int(self.at[row]) : int(self.at[row + 1])]
+        return bytes(self.raw[int(self.at[row]) : int(self.at[row + 1])])
 
     def place(self, row: int) -> Place:
         """Where a line came from."""
@@ -76,21 +76,23 @@ class Reader:
 
 def gather(bodies: Sequence[Body], kind: int, name: str) -> Run:
     """All lines of one kind, those in an odd spelling included."""
-    texts: list[bytes] = []
+    texts: list[memoryview] = []
     lengths, owners, numbers = [np.zeros(1, np.int64)], [], []
     for owner, body in enumerate(bodies):
         found = body.lines.of(kind)
         for first, last in _stretches(found):
-            texts.append(body.lines.data[int(body.lines.starts[first]) : int(body.lines.ends[last])])
+            text = memoryview(body.lines.data)
+            texts.append(text[int(body.lines.starts[first]) : int(body.lines.ends[last])])
         lengths.append(body.lines.ends[found] - body.lines.starts[found] + 1)
         strays = [(line, dumps({name: value})) for line, action, value in body.strays if action == name]
-        texts.extend(text for _, text in strays)
+        texts.extend(memoryview(text) for _, text in strays)
         lengths.append(np.array([len(text) + 1 for _, text in strays], np.int64))
         lines = np.concatenate([found, np.array([line for line, _ in strays], np.int64)])
         numbers.append(lines)
         owners.append(np.full(len(lines), owner, np.int64))
     empty = np.zeros(0, np.int64)
-    raw = texts[0] if len(texts) == 1 else b"\n".join(texts)
+    # the one stretch of a large commit is not copied
+    raw = texts[0] if len(texts) == 1 else memoryview(b"\n".join(texts))
     return Run(
         raw,
         np.minimum(np.cumsum(np.concatenate(lengths)), len(raw)),
@@ -133,10 +135,10 @@ def _bulk(run: Run, low: int, high: int, reader: Reader) -> list[Any] | None:
     start, end = int(run.at[low]), int(run.at[high])
     trusted = all(run.bodies[owner].trusted for owner in np.unique(run.body_of[low:high]).tolist())
     # Arrow reads the token NaN as a number; a bound that is NaN would compare as if it meant something.
-    if not trusted and run.raw.find(b"NaN", start, end) >= 0:
+    text = run.raw[start:end]
+    if not trusted and b"NaN" in bytes(text):
         return None
-    text = pa.py_buffer(memoryview(run.raw)[start:end])
-    return _arrow(text, high - low, reader, trusted=trusted)
+    return _arrow(pa.py_buffer(text), high - low, reader, trusted=trusted)
 
 
 def _arrow(text: Any, lines: int, reader: Reader, *, trusted: bool) -> list[Any] | None:

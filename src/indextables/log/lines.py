@@ -15,7 +15,7 @@ ADD: Final = 1
 REMOVE: Final = 2
 OTHER: Final = 0
 BLANK: Final = -1
-
+_PIECE: Final = 1 << 19
 # What a writer of compact JSON begins such a line with. Any other spelling is OTHER: slower, never lost.
 _PREFIXES: Final = ((ADD, b'{"add":{'), (REMOVE, b'{"remove":{'))
 
@@ -58,7 +58,7 @@ class Lines:
 def find_lines(file: str, data: bytes) -> Lines:
     """Every line of the file, blank ones marked as such."""
     buffer = np.frombuffer(data, np.uint8)
-    newlines = np.flatnonzero(buffer == ord("\n"))
+    newlines = _newlines(buffer)
     ends = np.append(newlines, len(data)) if not data.endswith(b"\n") else newlines
     starts = np.concatenate(([0], ends[:-1] + 1)) if len(ends) else ends
     kinds = np.full(len(ends), OTHER, np.int8)
@@ -66,6 +66,15 @@ def find_lines(file: str, data: bytes) -> Lines:
     for kind, prefix in _PREFIXES:
         kinds[_starting_with(buffer, starts, ends, prefix)] = kind
     return Lines(file, data, starts.astype(np.int64), ends.astype(np.int64), kinds)
+
+
+def _newlines(buffer: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """Where the newlines are, found piece by piece: what fits the processor's cache is fast."""
+    pieces = [
+        np.flatnonzero(buffer[at : at + _PIECE] == ord("\n")) + at
+        for at in range(0, len(buffer), _PIECE)
+    ]
+    return np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
 
 
 def _starting_with(
