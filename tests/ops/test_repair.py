@@ -99,6 +99,8 @@ def test_the_plan_says_everything_and_changes_nothing(table: RealTable):
     # two bounds of 4 + 2,000 characters in each of the ten splits that stay
     assert plan.stats_bytes_saved == 10 * 2 * 2004
     assert plan.unreadable == ()
+    shown = str(plan)
+    assert all(text in shown for text in (keys[0], keys[1], "10 of 12 splits are kept"))
     assert table.seal() == before
     assert repair(table.log, table.target).row()[2:] == (3, 12, 10, 2, "SUCCESS")
 
@@ -311,11 +313,10 @@ def test_a_log_in_an_object_store_is_repaired_there(s3_server, tmp_path: Path):
             store.put(str(path.relative_to(local.root)), path.read_bytes())
     store.delete(local.snapshot().column("key")[0].as_py())
     before = [(m.key, m.size, m.modified_ms) for m in store.list("_transaction_log/")]
-    options = s3_server.options
     result = repair(
         f"{uri}/_transaction_log",
         f"{uri}/_transaction_log_repaired/",
-        opener=lambda root: open_store(root, options=options),
+        storage_options=s3_server.options,
     )
     assert result.row()[2:] == (2, 4, 3, 1, "SUCCESS")
     assert [(m.key, m.size, m.modified_ms) for m in store.list("_transaction_log/")] == before

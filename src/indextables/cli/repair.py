@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -13,12 +15,14 @@ from indextables.cli.output import (
     human_bytes,
     progress,
     show_facts,
+    show_json,
     show_rows,
 )
 from indextables.errors import RepairError
 from indextables.ops.repair import RepairPlan, plan_repair
 from indextables.ops.repair import repair as run_repair
 from indextables.ops.repair.place import place_of
+from indextables.ops.repair.result import COLUMNS
 from indextables.ops.repair.swap import Swap, by_hand, replace_log, undo_replace
 from indextables.storage import open_store
 
@@ -82,26 +86,44 @@ def repair(  # noqa: PLR0917 - one parameter for each option
     if undo:
         _show_swap(undo_replace(place_of(here, open_store), allow_gap=allow_gap), output)
     elif dry_run:
-        with progress("checking splits") as advance:
-            plan = plan_repair(here, progress=advance, **options)
-        _show_plan(plan, output)
-        ctx.exit(0 if plan.error is None else 1)
+        ctx.exit(_plan(here, options, output))
     elif replace and (swap := _finished_before(here, there, allow_gap=allow_gap)):
         _show_swap(swap, output)
     else:
-        with progress("checking splits") as advance:
-            result = run_repair(
-                here, there, fail_on_missing=fail_on_missing or None, progress=advance, **options
-            )
-        names = tuple(name for name in result.__slots__ if name not in {"excluded", "notes", "error"})
-        show_rows([dict(zip(names, result.row(), strict=True))], names, output)
-        for line in (*result.excluded, *result.notes):
-            advise(str(line))
-        if not result.ok:
-            advise(f"Help: {result.error.hint}" if result.error and result.error.hint else "")
-            ctx.exit(1)
+        options["fail_on_missing"] = fail_on_missing or None
+        if code := _repair(here, there, options, output):
+            ctx.exit(code)
         if replace:
             _replace(here, there, allow_gap=allow_gap, output=output)
+
+
+def _plan(here: str, options: dict[str, Any], output: OutputFormat) -> int:
+    with progress("checking splits") as advance:
+        plan = plan_repair(here, progress=advance, **options)
+    if output == "json":
+        show_json(_facts(plan) | _details(plan))
+    else:
+        show_facts(_facts(plan), output)
+        show_rows(list(_findings(plan)), ("what", "where", "why"), output)
+    for note in plan.notes:
+        advise(note)
+    saved = human_bytes(plan.stats_bytes_saved)
+    advise(f"nothing was written; {saved} of statistics would be left out")
+    return 0 if plan.error is None else 1
+
+
+def _repair(here: str, there: str, options: dict[str, Any], output: OutputFormat) -> int:
+    with progress("checking splits") as advance:
+        result = run_repair(here, there, progress=advance, **options)
+    names = [name for name, _ in COLUMNS]
+    show_rows([dict(zip(names, result.row(), strict=True))], names, output)
+    for line in (*result.excluded, *result.notes):
+        advise(str(line))
+    if result.error is None:
+        return 0
+    if result.error.hint:
+        advise(f"Help: {result.error.hint}")
+    return 1
 
 
 def _settings(texts: tuple[str, ...]) -> dict[str, str]:
@@ -112,8 +134,8 @@ def _settings(texts: tuple[str, ...]) -> dict[str, str]:
     return {key.strip(): value for key, _, value in pairs}
 
 
-def _show_plan(plan: RepairPlan, output: OutputFormat) -> None:
-    facts: dict[str, Any] = {
+def _facts(plan: RepairPlan) -> dict[str, Any]:
+    return {
         "source_path": plan.source,
         "source_version": plan.version,
         "total_splits": plan.total_splits,
@@ -124,34 +146,26 @@ def _show_plan(plan: RepairPlan, output: OutputFormat) -> None:
         "stats_bytes_saved": plan.stats_bytes_saved,
         "error": plan.error.message if plan.error else None,
     }
-    if output == "json":
-        facts |= {
-            "missing": [one.path for one in plan.missing],
-            "mismatched": [{"path": one.path, "reason": one.reason} for one in plan.mismatched],
-            "unreadable": [
-                {"file": f.file, "line": f.line, "reason": f.reason, "needed": f.needed}
-                for f in plan.unreadable
-            ],
-            "notes": list(plan.notes),
-        }
-    show_facts(facts, output)
-    if output == "table":
-        found = [
-            *(("missing", one.path, one.reason) for one in plan.missing),
-            *(("mismatched", one.path, one.reason) for one in plan.mismatched),
-            *(
-                ("unreadable" if f.needed else "not needed", f"{f.file}:{f.line}", f.reason)
-                for f in plan.unreadable
-            ),
-        ]
-        if found:
-            rows = [{"what": what, "where": where, "why": why} for what, where, why in found]
-            show_rows(rows, ("what", "where", "why"), output)
-    for note in plan.notes:
-        advise(note)
-    advise(
-        f"nothing was written; {human_bytes(plan.stats_bytes_saved)} of statistics would be left out"
-    )
+
+
+def _details(plan: RepairPlan) -> dict[str, Any]:
+    """What the counts count, in full."""
+    return {
+        "missing": [one.path for one in plan.missing],
+        "mismatched": [{"path": one.path, "reason": one.reason} for one in plan.mismatched],
+        "unreadable": [dataclasses.asdict(finding) for finding in plan.unreadable],
+        "notes": list(plan.notes),
+    }
+
+
+def _findings(plan: RepairPlan) -> Iterator[dict[str, str]]:
+    for what, excluded in (("missing", plan.missing), ("mismatched", plan.mismatched)):
+        for one in excluded:
+            yield {"what": what, "where": one.path, "why": one.reason}
+    for finding in plan.unreadable:
+        where = f"{finding.file}:{finding.line}" if finding.line else finding.file
+        what = "unreadable" if finding.needed else "not needed"
+        yield {"what": what, "where": where, "why": finding.reason}
 
 
 def _finished_before(here: str, there: str, *, allow_gap: bool) -> Swap | None:

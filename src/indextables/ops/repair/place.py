@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from indextables.errors import RepairError
 from indextables.log.names import LogNames
-from indextables.storage import LogStore
+from indextables.storage import LogStore, open_store
 from indextables.storage.location import Location, root_of
 
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/]*)/(.+)", re.DOTALL)
@@ -48,6 +49,11 @@ class LogPlace:
         location = Location(self.location.family, self.location.authority, path)
         uri = f"{self.uri.rstrip('/').rpartition('/')[0]}/{name}"
         return LogPlace(uri, location, self.store, LogNames(name))
+
+
+def opener_with(storage_options: Mapping[str, Any] | None) -> Opener:
+    """Stores of this library's own, with these credentials and endpoints."""
+    return partial(open_store, options=storage_options)
 
 
 def place_of(uri: str | Path, opener: Opener) -> LogPlace:

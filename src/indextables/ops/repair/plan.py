@@ -22,12 +22,12 @@ from indextables.ops.repair.evidence import Evidence, gather
 from indextables.ops.repair.findings import Excluded, Finding, incomplete, listed
 from indextables.ops.repair.fold import Folded, finding_of, fold
 from indextables.ops.repair.notes import notes_on
-from indextables.ops.repair.place import LogPlace, Opener, place_of
+from indextables.ops.repair.place import LogPlace, Opener, opener_with, place_of
 from indextables.ops.repair.route import Route, broken_link, find_route
 from indextables.ops.repair.settings import RepairSettings
 from indextables.ops.repair.shorten import Shortener
+from indextables.ops.repair.show import plan_text
 from indextables.ops.repair.validate import Progress, Validation, newer_strangers, unchecked, validate
-from indextables.storage import open_store
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,9 @@ class RepairPlan:
     fingerprint: str = ""
     """Of the names and sizes of the source's files: a later look tells whether it is still the same log."""
     truncated: TruncationMetrics = field(default_factory=TruncationMetrics, repr=False)
+
+    def __str__(self) -> str:
+        return plan_text(self)
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -91,7 +94,8 @@ def plan_repair(
     preserve_stats: bool | None = None,
     parallelism: int | None = None,
     config: Config | Mapping[str, Any] | None = None,
-    opener: Opener = open_store,
+    storage_options: Mapping[str, Any] | None = None,
+    opener: Opener | None = None,
     progress: Progress | None = None,
 ) -> RepairPlan:
     """What `repair` would do with this log directory; reads only, and every problem is in the plan."""
@@ -101,7 +105,7 @@ def plan_repair(
         preserve_stats=preserve_stats,
         parallelism=parallelism,
     )
-    return make_plan(place_of(src, opener), settings, progress)
+    return make_plan(place_of(src, opener or opener_with(storage_options)), settings, progress)
 
 
 def make_plan(

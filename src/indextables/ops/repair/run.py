@@ -10,13 +10,12 @@ from typing import Any, Final
 from indextables.config import Config
 from indextables.core.truncate import log_truncation
 from indextables.errors import IndexTablesError, StorageError
-from indextables.ops.repair.place import Opener, check_apart, place_of
+from indextables.ops.repair.place import Opener, check_apart, opener_with, place_of
 from indextables.ops.repair.plan import RepairPlan, make_plan
 from indextables.ops.repair.result import RepairResult
 from indextables.ops.repair.settings import RepairSettings
 from indextables.ops.repair.validate import Progress
 from indextables.ops.repair.write import check_target, write_log
-from indextables.storage import open_store
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -30,14 +29,16 @@ def repair(
     parallelism: int | None = None,
     fail_on_missing: bool | None = None,
     config: Config | Mapping[str, Any] | None = None,
-    opener: Opener = open_store,
+    storage_options: Mapping[str, Any] | None = None,
+    opener: Opener | None = None,
     progress: Progress | None = None,
 ) -> RepairResult:
     """A clean log at `dst` with every split of the log at `src` that exists; `src` is only read.
 
     Raises before anything is written if `dst` is not empty or an option has a value it cannot have. Every
     other failure is a result with status `ERROR: …`, and leaves nothing at `dst`. The arguments win over
-    `config`; left out, they are as `spark.indextables.repair.*` says.
+    `config`; left out, they are as `spark.indextables.repair.*` says. `storage_options` are credentials and
+    endpoints for object stores.
     """
     settings = RepairSettings.of(
         config,
@@ -46,6 +47,7 @@ def repair(
         parallelism=parallelism,
         fail_on_missing=fail_on_missing,
     )
+    opener = opener or opener_with(storage_options)
     source, target = place_of(src, opener), place_of(dst, opener)
     check_apart(source, target)
     try:

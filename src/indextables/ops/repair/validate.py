@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -19,6 +19,7 @@ from indextables.storage import LogStore
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total) as work goes on, from one thread at a time."""
 
+_Row: TypeAlias = tuple[str, int | None, str | None]
 _AT_ONCE: Final = 64
 
 
@@ -40,14 +41,8 @@ def validate(
     snapshot: Snapshot, store: LogStore, parallelism: int, progress: Progress | None = None
 ) -> Validation:
     """Asks for each split; only 'not found' means missing, every other failure is raised."""
-    rows = list(
-        zip(
-            snapshot.column("key").to_pylist(),
-            snapshot.column("size").to_pylist(),
-            snapshot.column("kind").to_pylist(),
-            strict=True,
-        )
-    )
+    columns = (snapshot.column(name).to_pylist() for name in ("key", "size", "kind"))
+    rows: list[_Row] = list(zip(*columns, strict=True))
     counter = _Counter(len(rows), progress)
 
     def look(start: int) -> list[int | None]:
@@ -62,6 +57,10 @@ def validate(
         except BaseException:
             pool.shutdown(cancel_futures=True)  # one failure ends the run: ask no further
             raise
+    return _judged(rows, sizes)
+
+
+def _judged(rows: Sequence[_Row], sizes: Sequence[int | None]) -> Validation:
     missing, mismatched = [], []
     valid = np.ones(len(rows), np.bool_)
     for row, ((key, expected, kind), found) in enumerate(zip(rows, sizes, strict=True)):
