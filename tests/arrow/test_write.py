@@ -315,7 +315,7 @@ NASTY = st.one_of(st.none(), st.floats(), st.sampled_from([0.0, -0.0, math.nan, 
     ),
     st.integers(200, 4000),
 )
-def test_statistics_of_each_split_hold_for_its_rows(tmp_path_factory, rows, split_bytes):
+def test_property_statistics_of_each_split_hold_for_its_rows(tmp_path_factory, rows, split_bytes):
     """min <= every value <= max, counts exact, whatever the number of row groups per file."""
     path = tmp_path_factory.mktemp("t")
     data = pa.table(

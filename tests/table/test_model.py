@@ -32,7 +32,7 @@ def exactly(table):
 
 @quick
 @given(tables(), st.data())
-def test_every_type_and_name_survives_writing_and_reading(found, data):
+def test_property_every_type_and_name_survives_writing_and_reading(found, data):
     """Arbitrary nested schemas, names that need quoting, any number of splits, memory as the store."""
     schema, rows = found
     table = it.Table.create(f"memory://{uuid4()}", schema)
@@ -55,7 +55,7 @@ partitioned = schemas.filter(lambda s: len(s.fields) > 1 and any(map(_can_partit
 
 @quick
 @given(tables(partitioned), st.data())
-def test_every_partition_value_survives(found, data):
+def test_property_every_partition_value_survives(found, data):
     """As a typed column again, the empty text as NULL, and never outside its own partition."""
     schema, rows = found
     by = data.draw(st.sampled_from([f.name for f in schema if _can_partition(f)]))
@@ -198,8 +198,8 @@ def _fields(schema: StructType):
     return list(schema_to_arrow(schema))
 
 
-TestTable = TableMachine.TestCase
-TestTable.settings = settings(
+TestPropertyOfATable = TableMachine.TestCase
+TestPropertyOfATable.settings = settings(
     max_examples=max(15, settings().max_examples // 10),
     stateful_step_count=20,
     deadline=None,
