@@ -271,7 +271,7 @@ def test_a_line_reads_the_same_alone_and_among_others(stats, data):
     assert repr(adds(*lines[:cut]).to_pylist() + adds(*lines[cut:]).to_pylist()) == repr(together)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(all_stats | loose, min_size=1, max_size=3))
 def test_python_and_arrow_read_the_same(stats):
     """A few lines are read by the one, many by the other."""
