@@ -4,8 +4,11 @@ import logging
 
 import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from indextables.errors import (
+    IndexTablesError,
     LogCorruptedError,
     NotATableError,
     ProtocolError,
@@ -231,6 +234,36 @@ def test_a_failing_store_is_not_a_missing_file(store):
     for n in range(len(calls.calls)):
         with pytest.raises(StorageError):
             opened(FaultyStore(store, fail_at=n))
+
+
+@settings(max_examples=120)
+@given(st.data())
+def test_a_damaged_log_is_read_right_or_not_at_all(sound, data):
+    """Whatever bytes are flipped, cut, doubled or exchanged, in whichever file."""
+    store = copy_of(sound)
+    keys = sorted(meta.key for meta in store.list("_transaction_log/"))
+    key = data.draw(st.sampled_from(keys))
+    text = bytearray(store.get(key))
+    match data.draw(st.sampled_from(["flip", "cut", "insert", "double a line", "exchange"])):
+        case "flip":
+            text[data.draw(st.integers(0, len(text) - 1))] ^= data.draw(st.integers(1, 255))
+        case "cut":
+            del text[data.draw(st.integers(0, len(text) - 1)) :]
+        case "insert":
+            at = data.draw(st.integers(0, len(text)))
+            text[at:at] = data.draw(st.binary(min_size=1, max_size=9))
+        case "double a line":
+            lines = bytes(text).splitlines(keepends=True)
+            text += data.draw(st.sampled_from(lines))
+        case "exchange":
+            text = bytearray(store.get(data.draw(st.sampled_from(keys))))
+    store.put(key, bytes(text))
+    for version in (None, data.draw(st.integers(0, 25))):
+        try:
+            snapshot = opened(store, version=version)
+        except IndexTablesError:
+            continue
+        assert numbers(snapshot) == list(range((25 if version is None else version) + 1))
 
 
 # -- other writers' logs -------------------------------------------------------------------------------

@@ -101,11 +101,14 @@ def commit(
         bodies = winners_after(draft.base)
         newest = replay(draft.base, bodies, draft.base.table_uri)
         draft = draft.after(_outcome(draft, bodies, newest), newest, planner)
-    raise CommitConflictError(
-        f"version {draft.base.version + 1} was the last of {max_attempts} versions in a row that "
-        "other writers took first",
+    raise _exhausted(draft.base.version + 1, max_attempts)
+
+
+def _exhausted(version: int, attempts: int) -> CommitConflictError:
+    return CommitConflictError(
+        f"version {version} was the last of {attempts} versions in a row that other writers took first",
         hint="raise spark.indextables.commit.maxAttempts, or write less often",
-        attempts=max_attempts,
+        attempts=attempts,
     )
 
 
