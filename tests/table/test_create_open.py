@@ -219,3 +219,24 @@ def test_plain_parquet_files_are_not_mistaken_for_a_table(tmp_path):
     with pytest.raises(NotATableError):
         it.Table(tmp_path)
     assert it.convert(tmp_path).scan().count() == 1
+
+
+def test_log_files_are_refused_rather_than_read_unmerged(tmp_path):
+    """A slice's base without its logs would show rows that were replaced."""
+    import dataclasses
+
+    import indextables as it
+    from indextables.config import Config
+    from indextables.log.plan import Append, CommitPlan
+    from indextables.log.transaction_log import TransactionLog
+    from indextables.storage import open_store
+
+    table = it.Table.create(tmp_path / "t", pa.schema([("a", pa.int64())]))
+    table.append(pa.table({"a": [1]}))
+    (split,) = table.snapshot().splits()
+    log = TransactionLog(open_store(tmp_path / "t"), Config.of())
+    slice_log = dataclasses.replace(split.to_add(), kind="log", block="data", file_group="g")
+    log.commit(lambda _: CommitPlan(Append(), "UPSERT", (slice_log,)))
+    for read in (lambda: table.scan().to_arrow(), lambda: table.scan().count()):
+        with pytest.raises(it.errors.ProtocolError, match="must be merged"):
+            read()

@@ -20,6 +20,7 @@ from indextables.core.rewrite import columns_of
 from indextables.core.types import Field, StructType, schema_to_arrow, type_to_arrow
 from indextables.errors import ObjectNotFoundError, StorageError
 from indextables.log.split import Split
+from indextables.scan.slices import refuse_log_files
 from indextables.scan.stats import Recorder
 from indextables.storage.base import LogStore
 
@@ -61,6 +62,7 @@ def read_batches(
 
     Counts each file it opens in the `query_stats()` blocks of the calling thread.
     """
+    refuse_log_files([split.kind for split in splits])
     recorder = Recorder.current()
     filesystem = reading.store.filesystem()
     streams: list[Callable[[], Iterator[pa.RecordBatch]]] = [
@@ -79,6 +81,7 @@ def count_rows(reading: Reading, splits: Sequence[Split], *, threads: int = THRE
     """How many rows satisfy the predicate; opens no file whose row count the log already tells."""
     if reading.predicate is not None:
         return sum(batch.num_rows for batch in read_batches(reading, splits, threads=threads))
+    refuse_log_files([split.kind for split in splits])
     known = [_records(split) for split in splits]
     unknown = [split for split, rows in zip(splits, known, strict=True) if rows is None]
     recorder, filesystem = Recorder.current(), reading.store.filesystem()

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.core.arrays import FileMask, as_mask
+from indextables.errors import ProtocolError
 
 
 def keep_whole_slices(may_match: FileMask, file_group: Any, block: Any) -> tuple[FileMask, int]:
@@ -31,3 +32,17 @@ def keep_whole_slices(may_match: FileMask, file_group: Any, block: Any) -> tuple
     kept = np.zeros(len(encoded.dictionary), np.bool_)
     kept[codes[grouped & holds_rows & may_match]] = True
     return np.where(grouped, kept[codes], may_match), int((~kept).sum())
+
+
+def refuse_log_files(kinds: Any) -> None:
+    """Raises if any of these files is a log file: read as plain rows it would show what was replaced.
+
+    `kinds` are the files' kinds, as a column or a list.
+    """
+    column = kinds if isinstance(kinds, pa.Array | pa.ChunkedArray) else pa.array(kinds, pa.string())
+    if pc.any(pc.equal(column, "log")).as_py():
+        raise ProtocolError(
+            "the table has log files whose rows must be merged with their base files, which this "
+            "version cannot do",
+            hint="upgrade indextables, or compact the table with the version that wrote it",
+        )

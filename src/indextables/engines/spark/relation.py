@@ -16,6 +16,7 @@ from indextables.engines.spark.file_list import FileList
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.scan import NativeScan, register
 from indextables.log.snapshot import Snapshot
+from indextables.scan.slices import refuse_log_files
 
 
 def native_frame(
@@ -28,6 +29,7 @@ def native_frame(
     """A DataFrame over this version of the table, pinned to it however often it is used."""
     tools = jvm_tools()
     ensure_callback_server_started(tools.gateway)  # type: ignore[no-untyped-call]
+    refuse_log_files(snapshot.column("kind"))
     scan = register(NativeScan(snapshot, _files(session, snapshot, root), location, root))
     partitions = StructType(
         tuple(f for name in snapshot.partition_columns for f in snapshot.schema if f.name == name)
