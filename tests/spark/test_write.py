@@ -128,13 +128,13 @@ def test_other_formats_do_not_notice(spark, tmp_path, numbers):
     """A write of Parquet, JSON or a table of the catalog is Spark's own."""
     numbers.write.parquet(str(tmp_path / "p"))
     numbers.write.format("json").mode("overwrite").save(str(tmp_path / "j"))
-    numbers.write.mode("overwrite").saveAsTable("plain")
-    numbers.limit(1).write.insertInto("plain")
+    numbers.write.mode("overwrite").saveAsTable("of_the_catalog")
+    numbers.limit(1).write.insertInto("of_the_catalog")
     with pytest.raises(AnalysisException, match="v1 table"):
-        numbers.limit(1).writeTo("plain").append()
-    assert spark.table("plain").count() == 101
+        numbers.limit(1).writeTo("of_the_catalog").append()
+    assert spark.table("of_the_catalog").count() == 101
     assert spark.read.parquet(str(tmp_path / "p")).count() == 100
-    spark.sql("drop table plain")
+    spark.sql("drop table of_the_catalog")
 
 
 def test_a_table_that_is_read_can_be_overwritten_with_what_was_read(spark, path, numbers):
