@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from indextables.core.bind import bind
-from indextables.core.index import ColumnStatsIndex
-from indextables.core.prune import may_match, must_match
+from indextables.core.binding.bind import bind
+from indextables.core.pruning.index import ColumnStatsIndex
+from indextables.core.pruning.prune import may_match, must_match
 from indextables.core.types import DecimalType, Field, PrimitiveType, StructType
 from indextables.sql.predicate import parse_predicate
 

@@ -9,7 +9,7 @@ from indextables import errors
 from indextables._version import __version__
 
 if TYPE_CHECKING:
-    from indextables.core.column import col
+    from indextables.core.conditions.column import col
     from indextables.engines import duckdb
     from indextables.engines.polars import scan_polars
     from indextables.engines.spark.scans import last_scan
@@ -27,7 +27,7 @@ _LAZY: Final = {
     "check_table": "indextables.table",
     "convert": "indextables.table",
     "QueryBuilder": "indextables.query",
-    "col": "indextables.core.column",
+    "col": "indextables.core.conditions.column",
     "parse_predicate": "indextables.sql.predicate",
     "query_stats": "indextables.scan.stats",
     "scan_polars": "indextables.engines.polars",

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from indextables.arrow.executor import ArrowExecutor
 from indextables.arrow.expressions import Rules
 from indextables.config import Config
-from indextables.core.column import Column
-from indextables.core.column_domain import ColumnDomain
+from indextables.core.conditions.column import Column
+from indextables.core.conditions.predicate import BoolRef, Node, Predicate, Ref
 from indextables.core.curves import Curve
-from indextables.core.predicate import BoolRef, Node, Predicate, Ref
+from indextables.core.sets.column_domain import ColumnDomain
 from indextables.core.types import StructType
 from indextables.errors import ConfigError, NotATableError, PredicateError, TableNotFoundError
 from indextables.log.history import HistoryEntry

@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from indextables.arrow.filters import check_evaluable, to_pushdown, to_row_mask, truth_of
-from indextables.core.bind import bind
-from indextables.core.column import col
-from indextables.core.like import like
-from indextables.core.predicate import (
+from indextables.core.binding.bind import bind
+from indextables.core.conditions.column import col
+from indextables.core.conditions.like import like
+from indextables.core.conditions.predicate import (
     And,
     BoolRef,
     Compare,
@@ -36,7 +36,7 @@ from indextables.core.predicate import (
     Ref,
     StartsWith,
 )
-from indextables.core.render import to_sql
+from indextables.core.conditions.render import to_sql
 from indextables.core.types import schema_from_arrow
 from indextables.errors import PredicateError
 from indextables.sql.predicate import parse_predicate

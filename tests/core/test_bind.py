@@ -16,10 +16,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from indextables.core.bind import bind
-from indextables.core.column import col
-from indextables.core.cuts import FLOAT32, float32_at
-from indextables.core.predicate import Compare, Constant, IsIn, Literal, NanRule, Opaque, Or, Ref
+from indextables.core.binding.bind import bind
+from indextables.core.conditions.column import col
+from indextables.core.binding.cuts import FLOAT32, float32_at
+from indextables.core.conditions.predicate import (
+    Compare,
+    Constant,
+    IsIn,
+    Literal,
+    NanRule,
+    Opaque,
+    Or,
+    Ref,
+)
 from indextables.core.types import (
     DecimalType,
     Field,

@@ -5,12 +5,12 @@ import json
 import pytest
 
 from indextables.config import Config
-from indextables.core.bind import bind
-from indextables.core.collect import stats_columns
-from indextables.core.index import ColumnStatsIndex, source_of
-from indextables.core.prune import may_match
-from indextables.core.stats import collect_stats, from_wire, to_wire
-from indextables.core.truncate import TruncationOptions, truncate_stats
+from indextables.core.binding.bind import bind
+from indextables.core.statistics.collect import stats_columns
+from indextables.core.pruning.index import ColumnStatsIndex, source_of
+from indextables.core.pruning.prune import may_match
+from indextables.core.statistics.stats import collect_stats, from_wire, to_wire
+from indextables.core.statistics.truncate import TruncationOptions, truncate_stats
 from indextables.core.types import leaves
 from indextables.sql.predicate import parse_predicate
 from support.traps import load_traps

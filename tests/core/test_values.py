@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.strategies import ORDERED_TYPES, nasty_ints, values_of
 
-from indextables.core import values
+from indextables.core.statistics import values
 from indextables.core.types import DecimalType, ListType, PrimitiveType
-from indextables.core.values import (
+from indextables.core.statistics.values import (
     OMIT,
     decode_column,
     decode_value,

@@ -12,8 +12,8 @@ from support.conformance import ENGINES, Engine, conditions, make_table, plain_r
 
 import indextables as it
 from indextables.arrow.filters import to_row_mask
-from indextables.core.bind import bind
-from indextables.core.predicate import Compare, IsIn, IsNull, Literal, Not, Predicate, Ref
+from indextables.core.binding.bind import bind
+from indextables.core.conditions.predicate import Compare, IsIn, IsNull, Literal, Not, Predicate, Ref
 
 CONDITIONS = conditions(200)
 

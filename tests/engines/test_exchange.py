@@ -15,8 +15,18 @@ from support.truth import truth
 import indextables as it
 from indextables.arrow.expressions import Rules
 from indextables.arrow.expressions import predicate_of as of_pyarrow
-from indextables.core.bind import bind
-from indextables.core.predicate import And, Compare, IsIn, IsNull, Literal, Not, Opaque, Or, Ref
+from indextables.core.binding.bind import bind
+from indextables.core.conditions.predicate import (
+    And,
+    Compare,
+    IsIn,
+    IsNull,
+    Literal,
+    Not,
+    Opaque,
+    Or,
+    Ref,
+)
 from indextables.core.types import schema_from_arrow
 from indextables.domain import ColumnDomain, Domain, Range
 from indextables.engines.exchange import (

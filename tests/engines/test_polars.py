@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import indextables as it
-from indextables.core.predicate import Compare, IsIn, Literal, Opaque, Ref
+from indextables.core.conditions.predicate import Compare, IsIn, Literal, Opaque, Ref
 from indextables.engines.polars import predicate_of
 from indextables.errors import SchemaMismatchError
 

@@ -6,7 +6,7 @@ import pytest
 from support.conformance import conditions, make_table, plain_rows
 
 import indextables as it
-from indextables.core.render import to_sql
+from indextables.core.conditions.render import to_sql
 
 
 def test_spark_gives_the_rows_of_the_arrow_reader(spark: Any, tmp_path: Any) -> None:

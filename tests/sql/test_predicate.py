@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indextables.core.like import like
-from indextables.core.predicate import (
+from indextables.core.conditions.like import like
+from indextables.core.conditions.predicate import (
     And,
     BoolRef,
     Compare,
@@ -28,8 +28,8 @@ from indextables.core.predicate import (
     Ref,
     StartsWith,
 )
-from indextables.core.render import to_sql
-from indextables.core.rewrite import flatten
+from indextables.core.conditions.render import to_sql
+from indextables.core.conditions.rewrite import flatten
 from indextables.core.types import PrimitiveType
 from indextables.errors import PredicateError
 from indextables.sql.predicate import parse_predicate

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from indextables.core.predicate import (
+from indextables.core.conditions.predicate import (
     And,
     BoolRef,
     Compare,

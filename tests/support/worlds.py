@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from indextables.core.index import ColumnStatsIndex, source_of
-from indextables.core.split_stats import SplitStats
+from indextables.core.pruning.index import ColumnStatsIndex, source_of
+from indextables.core.statistics.split_stats import SplitStats
 from indextables.core.types import DecimalType, Field, PrimitiveType, StructType
 
 ROWS = 10

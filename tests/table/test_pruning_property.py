@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import indextables as it
 from indextables.arrow.filters import to_row_mask, truth_of
 from indextables.arrow.read import Reading, read_batches
-from indextables.core.bind import bind
-from indextables.core.predicate import Predicate
-from indextables.core.prune import must_match
-from indextables.core.render import to_sql
+from indextables.core.binding.bind import bind
+from indextables.core.conditions.predicate import Predicate
+from indextables.core.pruning.prune import must_match
+from indextables.core.conditions.render import to_sql
 from indextables.core.types import (
     DecimalType,
     Field,

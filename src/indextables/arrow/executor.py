@@ -16,9 +16,9 @@ from indextables.arrow.conform import as_reader, check_fits, conform, source_sch
 from indextables.arrow.filters import to_row_mask
 from indextables.arrow.read import Reading, count_rows, read_batches
 from indextables.arrow.write import Rewritten, WriteTarget, Written, write_splits
-from indextables.core.merge import merge_stats
-from indextables.core.predicate import Predicate
-from indextables.core.stats import SplitStats, collect_stats
+from indextables.core.conditions.predicate import Predicate
+from indextables.core.statistics.merge import merge_stats
+from indextables.core.statistics.stats import SplitStats, collect_stats
 from indextables.core.types import FieldPath, StructType
 from indextables.errors import PredicateError, StorageError
 from indextables.log.actions import Add

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from indextables.arrow.expression_tree import Call, FieldRef, Tree, Value, take_apart
 from indextables.arrow.literals import literal_of
-from indextables.core.bound import unless_null
-from indextables.core.predicate import (
+from indextables.core.binding.bound import unless_null
+from indextables.core.conditions.predicate import (
     BoolRef,
     Compare,
     CompareOp,

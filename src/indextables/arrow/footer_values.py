@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from indextables.core.statistics.values import Physical, Round, decode_value
 from indextables.core.types import DataType, DecimalType, PrimitiveType
-from indextables.core.values import Physical, Round, decode_value
 
 _MICROS_PER_DAY: Final = 86_400_000_000
 _MICROS: Final = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from indextables.arrow.footer_values import ColumnChunk, bound_of
-from indextables.core.stats import SplitStats
+from indextables.core.statistics.stats import SplitStats
+from indextables.core.statistics.values import Physical
 from indextables.core.types import (
     FieldPath,
     Leaf,
@@ -27,7 +28,6 @@ from indextables.core.types import (
     is_orderable,
     leaves,
 )
-from indextables.core.values import Physical
 from indextables.errors import NotATableError, ObjectNotFoundError
 
 _TEXT: Final = (PrimitiveType("string"), PrimitiveType("binary"))

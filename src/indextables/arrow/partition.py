@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.partitions import decode_partition
+from indextables.core.pruning.partitions import decode_partition
+from indextables.core.statistics.values import OMIT, encode_value
 from indextables.core.types import DataType, type_name, type_to_arrow
-from indextables.core.values import OMIT, encode_value
 from indextables.errors import LogCorruptedError, SchemaMismatchError
 
 NULL_DIRECTORY: Final = "__HIVE_DEFAULT_PARTITION__"

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.predicate import (
+from indextables.core.conditions.predicate import (
     And,
     BoolRef,
     Compare,
@@ -27,8 +27,8 @@ from indextables.core.predicate import (
     Ref,
     StartsWith,
 )
-from indextables.core.prefix import next_prefix
-from indextables.core.rewrite import fold
+from indextables.core.conditions.rewrite import fold
+from indextables.core.statistics.prefix import next_prefix
 from indextables.core.types import DataType, is_float, type_to_arrow
 
 _MAX_PARTS: Final = 200

@@ -15,8 +15,8 @@ from indextables.arrow.filters import to_row_mask
 from indextables.arrow.partition import partition_scalar
 from indextables.arrow.readahead import in_order
 from indextables.arrow.row_groups import row_groups_to_read
-from indextables.core.predicate import Predicate
-from indextables.core.rewrite import columns_of
+from indextables.core.conditions.predicate import Predicate
+from indextables.core.conditions.rewrite import columns_of
 from indextables.core.types import Field, StructType, schema_to_arrow, type_to_arrow
 from indextables.errors import ObjectNotFoundError, StorageError
 from indextables.log.split import Split

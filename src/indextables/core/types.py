@@ -1,7 +1,8 @@
 """The type system under one name: types, the columns of a schema, and its Arrow and JSON forms."""
 
-from indextables.core.columns import Leaf, leaves, parse_path, path_text, resolve
-from indextables.core.datatypes import (
+from indextables.core.schema.arrow_form import schema_from_arrow, schema_to_arrow, type_to_arrow
+from indextables.core.schema.columns import Leaf, leaves, parse_path, path_text, resolve
+from indextables.core.schema.datatypes import (
     INTEGERS,
     DataType,
     DecimalType,
@@ -18,8 +19,7 @@ from indextables.core.datatypes import (
     is_orderable,
     type_name,
 )
-from indextables.core.schema_arrow import schema_from_arrow, schema_to_arrow, type_to_arrow
-from indextables.core.schema_json import schema_from_json, schema_to_json
+from indextables.core.schema.json_form import schema_from_json, schema_to_json
 
 __all__ = [
     "INTEGERS",

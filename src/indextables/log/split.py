@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from indextables.core.partitions import decode_partition
-from indextables.core.stats import SplitStats, from_wire
+from indextables.core.pruning.partitions import decode_partition
+from indextables.core.statistics.stats import SplitStats, from_wire
+from indextables.core.statistics.values import Physical
 from indextables.core.types import StructType
-from indextables.core.values import Physical
 from indextables.log.actions import Add, Remove
 from indextables.log.rows import loads_extra
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.index import FileMask
+from indextables.core.pruning.index import FileMask
+from indextables.core.statistics.values import wire_type
 from indextables.core.types import FieldPath, StructType, leaves, resolve
-from indextables.core.values import wire_type
 from indextables.errors import UnknownColumnError
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from indextables.core.index import ColumnStatsIndex
-from indextables.core.merge import exchange_columns
-from indextables.core.stats import SplitStats, stats_columns
-from indextables.core.truncate import (
+from indextables.core.pruning.index import ColumnStatsIndex
+from indextables.core.statistics.merge import exchange_columns
+from indextables.core.statistics.stats import SplitStats, stats_columns
+from indextables.core.statistics.truncate import (
     TruncationMetrics,
     TruncationOptions,
     log_truncation,

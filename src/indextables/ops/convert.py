@@ -11,8 +11,8 @@ import pyarrow as pa
 from indextables.arrow.footers import read_footers, stats_from_footer
 from indextables.arrow.hive import HiveColumn, hive_columns, hive_values
 from indextables.arrow.int96 import arrow_schema_of
-from indextables.core.stats import stats_columns
-from indextables.core.truncate import (
+from indextables.core.statistics.stats import stats_columns
+from indextables.core.statistics.truncate import (
     TruncationMetrics,
     TruncationOptions,
     log_truncation,

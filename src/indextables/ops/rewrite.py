@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 
 from indextables.arrow.filters import check_evaluable
 from indextables.arrow.write import Rewritten, Written
-from indextables.core.bind import bind
-from indextables.core.predicate import Predicate
-from indextables.core.prune import may_match, must_match
-from indextables.core.render import to_sql
+from indextables.core.binding.bind import bind
+from indextables.core.conditions.predicate import Predicate
+from indextables.core.conditions.render import to_sql
+from indextables.core.pruning.prune import may_match, must_match
 from indextables.log.actions import Add, Metadata, Remove, Txn
 from indextables.log.plan import CommitPlan, Rewrite
 from indextables.log.snapshot import Snapshot

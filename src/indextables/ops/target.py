@@ -8,8 +8,8 @@ from uuid import uuid4
 
 from indextables.arrow.write import WriteTarget
 from indextables.config import TARGET_FILE_SIZE, Config
-from indextables.core.stats import stats_columns
-from indextables.core.truncate import TruncationOptions
+from indextables.core.statistics.stats import stats_columns
+from indextables.core.statistics.truncate import TruncationOptions
 from indextables.log.actions import Metadata
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any, Final, assert_never
 
-from indextables.core.column import literal
-from indextables.core.kinds import kind_of
-from indextables.core.predicate import (
+from indextables.core.binding.kinds import kind_of
+from indextables.core.conditions.column import literal
+from indextables.core.conditions.predicate import (
     And,
     BoolRef,
     Compare,

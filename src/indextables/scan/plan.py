@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.core.arrays import FileMask
-from indextables.core.bind import bind
-from indextables.core.column_domain import ColumnDomain
-from indextables.core.index import ColumnStatsIndex
-from indextables.core.predicate import Opaque, Predicate
-from indextables.core.prune import Pruned, prune
-from indextables.core.rewrite import fold
+from indextables.core.binding.bind import bind
+from indextables.core.conditions.predicate import Opaque, Predicate
+from indextables.core.conditions.rewrite import fold
+from indextables.core.pruning.index import ColumnStatsIndex
+from indextables.core.pruning.prune import Pruned, prune
+from indextables.core.sets.column_domain import ColumnDomain
 from indextables.core.types import FieldPath, path_text
 from indextables.log.snapshot import Snapshot
 from indextables.log.split import Split

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from indextables.core.arrays import FileMask
-from indextables.core.bind import bind
-from indextables.core.predicate import Predicate
+from indextables.core.binding.bind import bind
+from indextables.core.binding.uncoerced import uncoerced
+from indextables.core.conditions.predicate import Predicate
 from indextables.core.types import StructType
-from indextables.core.uncoerced import uncoerced
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.scan.plan import Plan, plan_files

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
-from indextables.core.predicate import (
+from indextables.core.conditions.predicate import (
     Compare,
     CompareOp,
     Constant,

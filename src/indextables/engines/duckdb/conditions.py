@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from indextables.core.predicate import (
+from indextables.core.conditions.predicate import (
     And,
     Compare,
     CompareOp,

@@ -11,7 +11,7 @@ from duckdb._sources import ArrowScanSource
 
 from indextables.arrow.filters import check_evaluable
 from indextables.arrow.read import Reading, read_batches
-from indextables.core.predicate import And, Predicate
+from indextables.core.conditions.predicate import And, Predicate
 from indextables.core.types import schema_to_arrow
 from indextables.engines.duckdb.conditions import predicate_of
 from indextables.errors import PredicateError

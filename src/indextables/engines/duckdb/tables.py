@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 import duckdb
 
 from indextables.arrow.dataset import TableDataset
-from indextables.core.predicate import And, Or, Predicate
+from indextables.core.conditions.predicate import And, Or, Predicate
 from indextables.engines.duckdb.views import quoted, select_of
 from indextables.engines.native import native_plan
 from indextables.scan.planner import Planner

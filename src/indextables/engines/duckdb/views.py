@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, assert_never
 
 from indextables.arrow.partition import partition_text
-from indextables.core.partitions import decode_partition
+from indextables.core.pruning.partitions import decode_partition
 from indextables.core.types import (
     DataType,
     DecimalType,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from indextables.core.predicate import (
+from indextables.core.conditions.predicate import (
     And,
     Compare,
     CompareOp,
@@ -25,7 +25,7 @@ from indextables.core.predicate import (
     Predicate,
     Ref,
 )
-from indextables.core.rewrite import fold
+from indextables.core.conditions.rewrite import fold
 from indextables.core.types import parse_path, path_text
 from indextables.errors import PredicateError
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from indextables.core.predicate import (
+from indextables.core.conditions.predicate import (
     And,
     BoolRef,
     Compare,

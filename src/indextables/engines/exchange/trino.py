@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Literal
 
-from indextables.core.column_domain import ColumnDomain
-from indextables.core.domain import Bound, Domain, Marker, Range
+from indextables.core.sets.column_domain import ColumnDomain
+from indextables.core.sets.domain import Bound, Domain, Marker, Range
 from indextables.core.types import (
     DataType,
     DecimalType,

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.arrow.write import Rewritten, WriteTarget, Written
-from indextables.core.predicate import Predicate
-from indextables.core.stats import SplitStats
+from indextables.core.conditions.predicate import Predicate
+from indextables.core.statistics.stats import SplitStats
 from indextables.core.types import FieldPath, StructType
 from indextables.engines.spark.cluster import cluster_splits
 from indextables.engines.spark.fit import fit, frame_schema, quoted

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from indextables.arrow.footers import read_footers, stats_from_footer
-from indextables.core.stats import SplitStats
+from indextables.core.statistics.stats import SplitStats
 from indextables.core.types import FieldPath, StructType
 from indextables.engines.spark.hadoop_store import HadoopStore
 from indextables.engines.spark.patching import use_own_python

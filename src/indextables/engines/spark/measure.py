@@ -9,7 +9,8 @@ from typing import Any, Final
 from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.core.stats import SplitStats
+from indextables.core.statistics.stats import SplitStats
+from indextables.core.statistics.values import Physical
 from indextables.core.types import (
     FieldPath,
     Leaf,
@@ -19,7 +20,6 @@ from indextables.core.types import (
     is_orderable,
     leaves,
 )
-from indextables.core.values import Physical
 from indextables.engines.spark.files import key_of_row, read_files
 from indextables.engines.spark.fit import quoted
 from indextables.engines.spark.location import Place

@@ -18,9 +18,9 @@ import numpy.typing as npt
 import orjson
 from pyspark.sql import functions as sf
 
-from indextables.core.partitions import decode_partition
+from indextables.core.pruning.partitions import decode_partition
+from indextables.core.statistics.wire import encode_value
 from indextables.core.types import DataType, DecimalType, ListType, MapType, PrimitiveType, StructType
-from indextables.core.wire import encode_value
 from indextables.engines.spark.gateway import JvmTools, jvm_tools
 from indextables.engines.spark.handles import handles
 from indextables.errors import LogCorruptedError

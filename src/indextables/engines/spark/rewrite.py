@@ -10,8 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.arrow.footers import read_footers
 from indextables.arrow.write import Rewritten, WriteTarget, Written
-from indextables.core.predicate import Predicate
-from indextables.core.render import to_sql
+from indextables.core.conditions.predicate import Predicate
+from indextables.core.conditions.render import to_sql
 from indextables.engines.spark.files import GROUP, read_groups
 from indextables.engines.spark.fit import quoted
 from indextables.engines.spark.native_write import (

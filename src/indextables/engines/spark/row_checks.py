@@ -13,8 +13,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.arrow.partition import NULL_DIRECTORY
-from indextables.core.predicate import Predicate
-from indextables.core.render import to_sql
+from indextables.core.conditions.predicate import Predicate
+from indextables.core.conditions.render import to_sql
 from indextables.errors import IndexTablesError, PredicateError, SchemaMismatchError
 
 _MARK: Final = re.compile(

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.column import _to_java_column
 from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 
-from indextables.core.predicate import Opaque, Predicate
-from indextables.core.rewrite import fold
+from indextables.core.conditions.predicate import Opaque, Predicate
+from indextables.core.conditions.rewrite import fold
 from indextables.engines.spark.filters import to_predicate
 from indextables.engines.spark.formats import SHORT_NAME, is_ours
 from indextables.engines.spark.gateway import jvm_tools

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, assert_never
 from pyspark.sql import DataFrame, SparkSession
 
 from indextables.config import Config
-from indextables.core.predicate import Predicate
+from indextables.core.conditions.predicate import Predicate
 from indextables.core.types import StructType
 from indextables.engines.spark.executor import SparkExecutor
 from indextables.engines.spark.fit import frame_schema

@@ -1,0 +1,1 @@
+"""A condition bound to a schema: names resolved, literals coerced as Spark coerces them."""

@@ -1,0 +1,1 @@
+"""Conditions as a tree: built, walked, reshaped and written as SQL."""

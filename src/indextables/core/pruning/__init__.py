@@ -1,0 +1,1 @@
+"""Conditions evaluated over the statistics of all splits at once."""

@@ -1,0 +1,1 @@
+"""The types of columns, their names, and a schema's Arrow and JSON forms."""

@@ -1,0 +1,1 @@
+"""Sets of values and of three-valued states: what conditions mean for one column."""

@@ -1,0 +1,1 @@
+"""What a split's statistics say: collected, merged, truncated, and written to the wire."""

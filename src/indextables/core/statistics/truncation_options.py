@@ -1,0 +1,94 @@
+"""Which bounds are too long, and what becomes of them: one rule per column."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, TypeAlias
+
+from indextables.config import (
+    TRUNCATION_ENABLED,
+    TRUNCATION_MAX_LENGTH,
+    TRUNCATION_STRATEGY,
+    ColumnSetting,
+    Config,
+)
+from indextables.core.schema.columns import parse_path
+from indextables.core.schema.datatypes import FieldPath
+from indextables.core.statistics.prefix import SUFFIX
+from indextables.errors import ConfigError, UnknownColumnError
+
+Strategy: TypeAlias = Literal["drop", "truncate", "bound"]
+_STRATEGIES: Final[Mapping[str, Strategy]] = {"drop": "drop", "truncate": "truncate", "bound": "bound"}
+_logger: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TruncationRule:
+    """What is too long, and what is done about it."""
+
+    max_length: int = TRUNCATION_MAX_LENGTH.default
+    strategy: Strategy = "drop"
+
+
+@dataclass(frozen=True, slots=True)
+class TruncationOptions:
+    """The rule for every column; names of columns are compared without case."""
+
+    enabled: bool = True
+    default: TruncationRule = TruncationRule()
+    columns: Mapping[FieldPath, TruncationRule] = field(default_factory=dict)
+
+    @classmethod
+    def from_config(cls, config: Config) -> TruncationOptions:
+        """The options in force; ConfigError before any data is written if they cannot work."""
+        default = TruncationRule(
+            config.get(TRUNCATION_MAX_LENGTH), _strategy(config.get(TRUNCATION_STRATEGY))
+        )
+        columns: dict[FieldPath, TruncationRule] = {}
+        for setting in config.column_settings():
+            path = _folded(_path(setting))
+            rule = columns.get(path, default)
+            if setting.option is TRUNCATION_MAX_LENGTH:
+                columns[path] = replace(rule, max_length=setting.value)
+            else:
+                columns[path] = replace(rule, strategy=_strategy(setting.value))
+        enabled = config.get(TRUNCATION_ENABLED)
+        for rule in (default, *columns.values()) if enabled else ():
+            _check(rule)
+        return cls(enabled, default, columns)
+
+    def rule(self, path: FieldPath) -> TruncationRule:
+        """The rule for one column or nested field."""
+        return self.columns.get(_folded(path), self.default) if self.columns else self.default
+
+
+def _path(setting: ColumnSetting) -> FieldPath:
+    try:
+        return parse_path(setting.column)
+    except UnknownColumnError as e:
+        raise ConfigError(
+            f"{setting.key} names no column: {e.message}", hint=e.hint, key=setting.key
+        ) from e
+
+
+def _folded(path: FieldPath) -> FieldPath:
+    return tuple(part.lower() for part in path)
+
+
+def _strategy(name: str) -> Strategy:
+    if name not in _STRATEGIES:
+        _logger.warning("Unknown truncation strategy '%s', using 'drop'", name)
+    return _STRATEGIES.get(name, "drop")
+
+
+def _check(rule: TruncationRule) -> None:
+    if rule.strategy == "truncate" and rule.max_length <= len(SUFFIX):
+        raise ConfigError(
+            f"{TRUNCATION_MAX_LENGTH.key} is {rule.max_length}, but the strategy 'truncate' alone "
+            f"appends {len(SUFFIX)} characters",
+            hint=f"set it to {len(SUFFIX) + 1} or more, or use the strategy 'drop' or 'bound'",
+            key=TRUNCATION_MAX_LENGTH.key,
+            value=rule.max_length,
+        )
