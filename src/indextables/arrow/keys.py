@@ -1,0 +1,134 @@
+"""Rows matched by their record key, whatever its columns are; never one row after the other.
+
+Keys are equal if all their columns are; NULL counts as a value. Both sides of a match have the same
+types: the reader gives the table's current ones, however old the file is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyIndex:
+    """The distinct keys of some rows, numbered from 0; other rows are looked up in it.
+
+    `keys` everywhere is a Table or RecordBatch of the key columns alone, always in the same order.
+    """
+
+    numbers: Numbers
+    """For each row, the number of its key."""
+    size: int
+    """How many distinct keys there are."""
+    _columns: tuple[pa.Array, ...]
+    """The distinct values of each column: a value's place among them is its code."""
+    _pairs: tuple[Numbers, ...]
+    """For each column after the first, the combinations of codes that occur, sorted."""
+
+    @classmethod
+    def of(cls, keys: pa.Table | pa.RecordBatch) -> KeyIndex:
+        """The keys of these rows."""
+        arrays = _arrays(keys)
+        distinct = tuple(pc.unique(array) for array in arrays)
+        numbers, size, pairs = _places(arrays[0], distinct[0]), len(distinct[0]), []
+        for array, values in zip(arrays[1:], distinct[1:], strict=True):
+            mixed = numbers * max(len(values), 1) + _places(array, values)
+            # renumbered after each column, so that the product cannot overflow
+            found, numbers = np.unique(mixed, return_inverse=True)
+            pairs.append(found)
+            size = len(found)
+        return cls(numbers, size, distinct, tuple(pairs))
+
+    def find(self, keys: pa.Table | pa.RecordBatch) -> Numbers:
+        """For each of these other rows, the number of its key here; -1 where there is none."""
+        arrays = _arrays(keys)
+        numbers = _places(arrays[0], self._columns[0])
+        for array, values, pairs in zip(arrays[1:], self._columns[1:], self._pairs, strict=True):
+            codes = _places(array, values)
+            mixed = numbers * max(len(values), 1) + codes
+            numbers = np.where((numbers < 0) | (codes < 0), -1, _sorted_places(mixed, pairs))
+        return numbers
+
+    def newest(self, seq: npt.ArrayLike) -> Numbers:
+        """For each key the highest of its rows' numbers; `seq` is one for all rows, or one for each."""
+        highest = np.full(self.size, -1, np.int64)
+        np.maximum.at(highest, self.numbers, np.asarray(seq, np.int64))
+        return highest
+
+    def rows(self) -> Numbers:
+        """For each key the last row that has it."""
+        last = np.empty(self.size, np.int64)
+        last[self.numbers] = np.arange(len(self.numbers))
+        return last
+
+
+def hidden_mask(
+    rows: pa.Table | pa.RecordBatch,
+    row_seq: npt.ArrayLike,
+    logs: pa.Table | pa.RecordBatch,
+    log_seq: npt.ArrayLike,
+) -> Mask:
+    """True for each row whose key a log has with a higher number: it was replaced or deleted since.
+
+    `rows` and `logs` are the key columns; the numbers are one for all rows of a side, or one for each.
+    """
+    index = KeyIndex.of(logs)
+    return newer_mask(index.find(rows), row_seq, index.newest(log_seq))
+
+
+def newer_mask(found: Numbers, row_seq: npt.ArrayLike, newest: Numbers) -> Mask:
+    """`hidden_mask` for rows looked up already: `found` from `KeyIndex.find`, `newest` by key."""
+    if not len(newest):
+        return np.zeros(len(found), np.bool_)
+    return (found >= 0) & (newest[found] > np.asarray(row_seq, np.int64))
+
+
+def repeated_mask(keys: pa.Table | pa.RecordBatch) -> Mask:
+    """True for each row whose key an earlier row has."""
+    _, first = np.unique(KeyIndex.of(keys).numbers, return_index=True)
+    repeated = np.ones(keys.num_rows, np.bool_)
+    repeated[first] = False
+    return repeated
+
+
+def _arrays(keys: pa.Table | pa.RecordBatch) -> list[pa.Array]:
+    if not keys.num_columns:
+        raise ValueError("a key has at least one column")
+    return [_plain(column) for column in keys.columns]
+
+
+def _plain(column: Any) -> pa.Array:
+    """One array in a type that Arrow can hash."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    kind = array.type
+    if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
+        return array.cast(pa.decimal128(kind.precision, kind.scale))
+    if kind in {pa.string(), pa.string_view()}:
+        return array.cast(pa.large_string())
+    if kind in {pa.binary(), pa.binary_view()}:
+        return array.cast(pa.large_binary())
+    return array
+
+
+def _places(values: pa.Array, among: pa.Array) -> Numbers:
+    """Where each value is among distinct ones; -1 where it is not."""
+    found = pc.fill_null(pc.index_in(values, value_set=among), -1)
+    return np.asarray(found).astype(np.int64)
+
+
+def _sorted_places(values: Numbers, among: Numbers) -> Numbers:
+    if not len(among):
+        return np.full(len(values), -1, np.int64)
+    places = np.minimum(np.searchsorted(among, values), len(among) - 1)
+    return np.where(among[places] == values, places, -1)
