@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from indextables.engines.spark.errors import carries_errors
+from indextables.engines.spark.callbacks import jvm_callback
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.scan import NativeScan
 
@@ -23,13 +23,13 @@ class TableFileIndex:
         self.scan = scan
         self._partition_schema = partition_schema
 
-    @carries_errors
+    @jvm_callback
     def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:  # noqa: N802
         """The files that may hold rows, by partition."""
         plan = self.scan.plan(partition_filters, data_filters)
         return self.scan.files.directories(plan.mask)
 
-    @carries_errors
+    @jvm_callback
     def rootPaths(self) -> Any:  # noqa: N802
         """What a plan shows as the location: the table in words, then its directory.
 
@@ -39,7 +39,7 @@ class TableFileIndex:
         words = f"{self.scan.label}, {self.scan.snapshot.num_files} splits"
         return tools.seq([tools.path(None, None, words), tools.path(self.scan.root)])
 
-    @carries_errors
+    @jvm_callback
     def inputFiles(self) -> Any:  # noqa: N802
         """Every file of the snapshot."""
         return self.scan.files.paths()
@@ -47,7 +47,7 @@ class TableFileIndex:
     def refresh(self) -> None:
         """Nothing: a DataFrame is pinned to its snapshot."""
 
-    @carries_errors
+    @jvm_callback
     def sizeInBytes(self) -> int:  # noqa: N802
         """The size of all files; Spark decides by it whether to broadcast the table."""
         return int(np.sum(self.scan.files.sizes))
@@ -60,7 +60,7 @@ class TableFileIndex:
         """False: this asks about a feature of other formats."""
         return False
 
-    @carries_errors
+    @jvm_callback
     def metadataOpsTimeNs(self) -> Any:  # noqa: N802
         """Unknown to Spark's metrics; the log line has it."""
         return jvm_tools().none
@@ -73,7 +73,7 @@ class TableFileIndex:
         """Equal scans have equal codes, so that Spark reuses exchanges and cached data."""
         return zlib.crc32(self.scan.identity.encode()) - 2**31
 
-    @carries_errors
+    @jvm_callback
     def equals(self, other: Any) -> bool:
         """Same table, same version. Another index arrives as itself or as a JVM object."""
         return other is not None and bool(other.toString() == self.toString())

@@ -12,7 +12,7 @@ from typing import Any, Final
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
-from indextables.engines.spark.errors import carries_errors
+from indextables.engines.spark.callbacks import jvm_callback
 from indextables.engines.spark.formats import SHORT_NAME
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.reader import read_table
@@ -62,17 +62,17 @@ class Rewriter:
         """The plan with a native scan for every table of ours, in subqueries and CTEs too."""
         return plan.transformWithSubqueries(self)
 
-    @carries_errors
+    @jvm_callback
     def isDefinedAt(self, node: Any) -> bool:  # noqa: N802
         """Part of the Scala trait."""
         return node.nodeName() in {_WITH, _RELATION, _TIME_TRAVEL}
 
-    @carries_errors
+    @jvm_callback
     def apply(self, node: Any) -> Any:
         """Part of the Scala trait."""
         return self._replacement(node) or node
 
-    @carries_errors
+    @jvm_callback
     def applyOrElse(self, node: Any, default: Any) -> Any:  # noqa: N802
         """The one Catalyst calls: the replacement, or what it would do without us."""
         return self._replacement(node) or default.apply(node)

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 
-from indextables.engines.spark import errors, write_capture
+from indextables.engines.spark import callbacks, write_capture
 from indextables.engines.spark.formats import is_ours
 from indextables.engines.spark.patching import options_of, replace_method
 from indextables.engines.spark.reader import one_path, read_table, refuse_schema
@@ -26,7 +26,7 @@ def enable(spark: Any) -> Any:
             f"enable() takes a SparkSession, not {type(spark).__name__}",
             hint="spark = indextables.enable(SparkSession.builder.getOrCreate())",
         )
-    errors.install()
+    callbacks.install()
     write_capture.install()
     replace_method(DataFrameReader, "load", _load)
     replace_method(DataFrameReader, "table", _reader_table)

@@ -1,8 +1,13 @@
-"""Errors of ours that happen inside a call from the JVM come out of PySpark as they were raised.
+"""Python that the JVM calls: its errors come out of PySpark as they were raised, its results arrive.
 
 py4j turns a Python error in a callback into a Java exception, and PySpark shows that with its whole
 stack. The error is kept aside under a number that travels in the message, and PySpark's converter
 is taught to hand it back.
+
+An object of the JVM that a callback returns travels by its number too. Python forgets the object as
+soon as the callback is over, and py4j may tell the JVM so, on another connection, before the answer
+is there: the JVM then finds nothing under that number and takes null for the answer. So what a
+callback returns is kept until its thread is called again.
 """
 
 from __future__ import annotations
@@ -26,21 +31,25 @@ _MARK: Final = re.compile(r"indextables-error:(\d+):")
 _errors: Final[OrderedDict[int, BaseException]] = OrderedDict()
 _numbers: Final = itertools.count(1)
 _lock: Final = threading.Lock()
+_on_its_way: Final = threading.local()
+"""Of each thread the last result, which the JVM surely has once it calls that thread again."""
 
 
 class CallbackError(RuntimeError):
     """An error on its way through the JVM; its message names the real one."""
 
 
-def carries_errors(method: Callable[P, R]) -> Callable[P, R]:
-    """Let the errors of a method that the JVM calls come out of PySpark unchanged."""
+def jvm_callback(method: Callable[P, R]) -> Callable[P, R]:
+    """A method that the JVM calls: errors come out of PySpark unchanged, results are kept on their way."""
 
     @wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return method(*args, **kwargs)
+            found = method(*args, **kwargs)
         except BaseException as e:
             raise CallbackError(f"indextables-error:{_keep(e)}: {e}") from e
+        _on_its_way.result = found
+        return found
 
     return call
 

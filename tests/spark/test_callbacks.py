@@ -1,0 +1,44 @@
+"""What the JVM asks Python for arrives, however early py4j forgets it."""
+
+from __future__ import annotations
+
+import pytest
+from support.spark_tables import write_table
+
+import pyarrow as pa
+
+clientserver = pytest.importorskip("py4j.clientserver")
+
+
+@pytest.fixture
+def forgets_at_once(monkeypatch):
+    """py4j tells the JVM what Python has dropped before it sends an answer, not some time later.
+
+    Its worker thread does this now and then by itself, between two statements of the callback's thread.
+    """
+    call = clientserver.ClientServerConnection._call_proxy
+    forgotten = []
+
+    def call_then_forget(connection, obj_id, stream):
+        answer = call(connection, obj_id, stream)
+        queue = connection.java_client.finalizer_deque
+        while queue:
+            client, target = queue.pop()
+            client.garbage_collect_object(target, enqueue=False)
+            forgotten.append(target)
+        return answer
+
+    monkeypatch.setattr(clientserver.ClientServerConnection, "_call_proxy", call_then_forget)
+    return forgotten
+
+
+def test_an_answer_is_kept_until_the_jvm_has_it(spark, tmp_path, forgets_at_once):
+    """Regression: Spark got null for the list of files and failed with a NullPointerException."""
+    data = pa.table({"id": list(range(100)), "name": [f"n{i}" for i in range(100)]})
+    write_table(tmp_path / "t", data, splits=5)
+    frame = spark.read.format("indextables").load(str(tmp_path / "t"))
+    assert frame.where("id < 30").count() == 30
+    assert frame.join(frame.where("id = 7"), "id").collect()[0].id == 7
+    text = f"SELECT max(id) FROM indextables.`{tmp_path / 't'}` WHERE name > 'n5'"
+    assert spark.sql(text).collect()[0][0] == 99
+    assert forgets_at_once  # the queries did drop objects of the JVM
