@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JAVA := . scripts/java.sh &&
-# Two workers; the tests that share the Spark session stay together on one of them.
-PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
+# Two workers; tests/support/one_worker.py keeps the tests that share the Spark session on one of them.
+PYTEST := $(BIN)/python -m pytest --numprocesses 2
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast test-slow lint format fuzz bench clean

@@ -12,11 +12,10 @@ HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Every test in this folder needs Java, and the session that they share."""
+    """Every test in this folder needs Java; `support.one_worker` keeps them on one worker."""
     for item in items:
         if HERE in Path(item.path).parents:
             item.add_marker(pytest.mark.spark)
-            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")
