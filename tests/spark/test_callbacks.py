@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from support.spark_tables import write_table
 
@@ -21,6 +23,7 @@ def forgets_at_once(monkeypatch):
 
     def call_then_forget(connection, obj_id, stream):
         answer = call(connection, obj_id, stream)
+        gc.collect()  # objects of the JVM refer to themselves
         queue = connection.java_client.finalizer_deque
         while queue:
             client, target = queue.pop()
