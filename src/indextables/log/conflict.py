@@ -11,6 +11,11 @@ The columns of this table are what the winner *did*, read from its actions; one 
 | optimize      | ok                  | skip group      | skip group      | skip group               | ok               |
 | analyze       | ok                  | skip path       | ok              | skip path                | skip columns     |
 | change schema | ok                  | ok              | ok              | ok                       | error            |
+| restore       | re-plan             | re-plan         | re-plan         | re-plan                  | re-plan          |
+
+A winner may also have brought old rows back (`Winner.revived`): it took a log file out of a slice, or put
+in a file older than itself. Rows that were judged hidden are visible then, so a rewrite or an upsert is
+planned again, and a compaction leaves such a slice alone: what it folded is not all there is.
 """
 
 from __future__ import annotations
@@ -34,6 +39,7 @@ from indextables.log.plan import (
     Group,
     Maintain,
     Optimize,
+    Restore,
     Rewrite,
     Upsert,
 )
@@ -100,7 +106,7 @@ def _check(plan: CommitPlan, winner: Winner) -> Outcome:
         case Upsert():
             return _upsert(plan.verb, winner)
         case Compact():
-            return _skip(plan.groups, winner.removed | winner.reanalyzed, frozenset())
+            return _skip(plan.groups, winner.removed | winner.reanalyzed, winner.revived)
         case Optimize():
             return _skip(plan.groups, winner.removed | winner.reanalyzed, winner.log_groups)
         case Analyze():
@@ -109,6 +115,8 @@ def _check(plan: CommitPlan, winner: Winner) -> Outcome:
             return _change_schema(winner)
         case Maintain():
             return Rebase()
+        case Restore():
+            return _restore(winner)
         case _:
             assert_never(plan.verb)
 
@@ -164,6 +172,8 @@ def _rewrite(plan: CommitPlan, where: Any | None, winner: Winner) -> Outcome:
     if winner.before.groups_of(plan.removed()) & winner.log_groups:
         # the files that replace mine would be newer than this log, and bring its rows back
         return Replan(f"version {winner.version} changed rows of a slice that is rewritten here")
+    if winner.revived:
+        return _replan_revived(winner)
     if _may_hold(where, winner).any():
         return Replan(f"version {winner.version} added rows that may be affected")
     return Rebase()
@@ -174,10 +184,16 @@ def _upsert(verb: Upsert, winner: Winner) -> Outcome:
         return Replan(f"version {winner.version} changed the schema")
     if gone := verb.groups & winner.vanished_groups:
         return Replan(f"version {winner.version} removed the file group {min(gone)!r}")
+    if winner.revived:
+        return _replan_revived(winner)
     # a log file in a known group holds keys of that group only, and `seq` decides between us
     if (_may_hold(verb.keys, winner) & winner.in_new_groups()).any():
         return Replan(f"version {winner.version} added rows that may have the same keys")
     return Rebase()
+
+
+def _replan_revived(winner: Winner) -> Outcome:
+    return Replan(f"version {winner.version} brought rows back in {min(winner.revived)!r}")
 
 
 def _analyze(plan: CommitPlan, winner: Winner) -> Outcome:
@@ -198,6 +214,15 @@ def _change_schema(winner: Winner) -> Outcome:
             version=winner.version,
         )
     )
+
+
+def _restore(winner: Winner) -> Outcome:
+    """The files it found are exchanged as a whole, so it must have found all of them."""
+    before, after = winner.before, winner.after
+    same_files = not winner.removed and winner.adds.num_rows == 0
+    if same_files and not winner.changes_metadata and before.min_read_version == after.min_read_version:
+        return Rebase()
+    return Replan(f"version {winner.version} changed the table")
 
 
 def _skip(groups: Iterable[Group], keys: frozenset[str], file_groups: frozenset[str]) -> Outcome:

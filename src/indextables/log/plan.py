@@ -60,7 +60,14 @@ class Maintain:
     """Neither rows nor metadata: vacuum's mark."""
 
 
-Verb: TypeAlias = Append | Rewrite | Upsert | Compact | Optimize | Analyze | ChangeSchema | Maintain
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Files that were part of the table before are so again; every file there is now was looked at."""
+
+
+Verb: TypeAlias = (
+    Append | Rewrite | Upsert | Compact | Optimize | Analyze | ChangeSchema | Maintain | Restore
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, assert_never
 
+import pyarrow.compute as pc
+
 from indextables.errors import LogReplacedError
 from indextables.log.actions import (
     CommitInfo,
@@ -82,7 +84,8 @@ def winner(before: Snapshot, body: LogBody, table_uri: str) -> Winner:
     after = replay(before, [body], table_uri)
     facts, lines = _read(_facts_of(before), body, 1)
     shape = Shape.of(after.metadata)
-    removed = parse_removes([lines], table_uri).table.column("key").to_pylist()
+    removes = parse_removes([lines], table_uri).table
+    moved = pc.fill_null(pc.invert(removes.column("data_change")), fill_value=False)
     return Winner(
         version=body.file.version,
         info=facts.info,
@@ -90,7 +93,8 @@ def winner(before: Snapshot, body: LogBody, table_uri: str) -> Winner:
         after=after,
         adds=parse_adds([lines], shape, table_uri).table,
         shape=shape,
-        removed=frozenset(removed),
+        removed=frozenset(removes.column("key").to_pylist()),
+        dropped=frozenset(removes.column("key").filter(pc.invert(moved)).to_pylist()),
     )
 
 

@@ -7,7 +7,7 @@ import itertools
 import logging
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, cast
 
 from indextables.config import (
@@ -34,7 +34,9 @@ from indextables.log.names import LOG_DIRECTORY, WIDTH, LogNames
 from indextables.log.plan import CommitPlan
 from indextables.log.protocol import needs_trailer
 from indextables.log.publish import Publisher
+from indextables.log.replay import winner
 from indextables.log.snapshot import Snapshot
+from indextables.log.winner import Winner
 from indextables.storage.base import LogStore
 
 _logger: Final = logging.getLogger(__name__)
@@ -96,6 +98,14 @@ class TransactionLog:
         if listing.newest < 0:
             self._follower.newest()  # raises what is wrong
         return list(itertools.islice(history(self.store, listing), limit))
+
+    def changes_after(self, snapshot: Snapshot) -> Iterator[Winner]:
+        """What each commit after this snapshot changed, oldest first."""
+        before = snapshot
+        for body in self._follower.commits_after(snapshot, self._follower.writable().width):
+            change = winner(before, body, self.store.uri)
+            yield change
+            before = change.after
 
     def create(self, plan: CommitPlan) -> Committed:
         """The plan as version 0; TableExistsError if there is a table, also if it appears meanwhile."""

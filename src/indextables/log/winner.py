@@ -30,6 +30,8 @@ class Winner:
     """Its adds as rows of a segment."""
     shape: Shape
     removed: frozenset[str]
+    dropped: frozenset[str]
+    """Of these, the files whose rows went with them: not merely into another file."""
 
     @property
     def changes_metadata(self) -> bool:
@@ -81,6 +83,21 @@ class Winner:
     def vanished_groups(self) -> frozenset[str]:
         """File groups that had a file before it and have none after it."""
         return self.before.groups_of(self.removed) - self.after.groups
+
+    @cached_property
+    def revived(self) -> frozenset[str]:
+        """File groups in which rows may be visible again that newer log files had hidden.
+
+        A log file was taken out of the slice, or rows older than this commit were put into it.
+        """
+        older = pc.less(self.adds.column("seq"), self.before.next_seq)
+        old = self.adds.filter(pc.and_(older, self.adds.column("data_change")))
+        logs = self.before.column("key").filter(pc.equal(self.before.column("kind"), "log"))
+        dropped = self.dropped.intersection(logs.to_pylist()) if self.dropped else frozenset()
+        groups = self.before.groups_of(dropped) if dropped else frozenset()
+        return (groups & self.after.groups) | frozenset(
+            old.column("file_group").drop_null().to_pylist()
+        )
 
     def _is_delete(self) -> Any:
         return pc.fill_null(pc.equal(self.adds.column("block"), "delete"), fill_value=False)
