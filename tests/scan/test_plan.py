@@ -15,7 +15,6 @@ from indextables.log.actions import Add, Metadata, Protocol
 from indextables.log.plan import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.scan.plan import files_to_query, plan_files
-from indextables.scan.slices import keep_whole_slices
 from indextables.sql.predicate import parse_predicate
 from indextables.storage import open_store
 
@@ -173,56 +172,3 @@ def test_a_timestamp_without_a_zone_is_the_sessions(timezone, kept):
     found = snapshot_of(Add("x", 1, {"day": None}, stats=SplitStats(1, bounds, bounds)))
     plan = plan_files(found, where("at >= '2024-01-01 00:00:00'"), timezone)
     assert plan.report.kept_files == kept
-
-
-# -- slices ------------------------------------------------------------------------------------------
-
-
-def slice_file(number, group, low, high, **more):
-    return split(number, low, high, file_group=group, **more)
-
-
-@pytest.fixture(scope="module")
-def sliced():
-    return snapshot_of(
-        slice_file(0, "g1", 1, 9, kind="base"),
-        slice_file(1, "g1", 100, 109, kind="log", block="data"),
-        slice_file(2, "g1", 500, 509, kind="log", block="delete"),
-        slice_file(3, "g2", 1, 9, kind="base"),
-        slice_file(4, "g2", 100, 100, kind="log", block="delete"),
-        split(5, 50, 59),
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "kept", "skipped", "why"),
-    [
-        ("n = 5", ["0", "1", "2", "3", "4"], 0, "both bases may match: their logs come along"),
-        ("n = 105", ["0", "1", "2"], 1, "a data log keeps its slice, base and all"),
-        ("n = 100", ["0", "1", "2"], 1, "a delete log adds no row: it keeps no slice"),
-        ("n = 505", [], 2, "not even alone"),
-        ("n = 55", ["5"], 2, "a file without a group is a slice of its own"),
-    ],
-)
-def test_a_slice_is_read_whole_or_not_at_all(sliced, text, kept, skipped, why):
-    """A base without the log that changes it would show rows that are gone."""
-    plan = plan_files(sliced, where(text))
-    assert names(plan) == kept, why
-    assert plan.report.slices_skipped == skipped, why
-    report = plan.report
-    assert report.kept_files + report.partition_pruned + report.stats_pruned == report.total_files
-
-
-def test_a_log_file_without_statistics_keeps_its_slice():
-    """Missing from the index is not proof of anything."""
-    bare = Add("data/1.parquet", 1, {"day": "2024-01-01"}, file_group="g", kind="log", block="data")
-    found = snapshot_of(slice_file(0, "g", 1, 9, kind="base"), bare)
-    assert names(plan_files(found, where("n = 100"))) == ["0", "1"]
-
-
-def test_a_table_without_slices_has_none_to_skip(snapshot):
-    """Its mask is what the pruner says."""
-    mask = np.array([True, False, True, False, False])
-    found, skipped = keep_whole_slices(mask, snapshot.column("file_group"), snapshot.column("block"))
-    assert found.tolist() == mask.tolist()
-    assert skipped == 0

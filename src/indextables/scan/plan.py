@@ -23,8 +23,9 @@ from indextables.core.sets.column_domain import ColumnDomain
 from indextables.core.types import FieldPath, path_text
 from indextables.log.snapshot import Snapshot
 from indextables.log.split import Split
+from indextables.scan.merge import RECORD_KEY, MergeRule, Piece
 from indextables.scan.report import PruneReport
-from indextables.scan.slices import keep_whole_slices
+from indextables.scan.slices import PrunedSlices, prune_slices, slices_of
 
 Where: TypeAlias = Predicate | ColumnDomain | None
 _logger: Final = logging.getLogger(__name__)
@@ -38,13 +39,42 @@ class Plan:
     predicate: Predicate | None
     """The condition bound to the table's schema; None: every row."""
     mask: FileMask = field(repr=False)
-    """One bit per file of the snapshot, in its order."""
+    """One bit per file of the snapshot, in its order: it has to be opened."""
+    rows: FileMask = field(repr=False)
+    """Of these, the files rows are read from; the others are logs whose keys hide rows."""
+    bare: FileMask = field(repr=False)
+    """Of `rows`, the files whose rows are rows of the table as they are, once the condition is applied:
+    no log is newer, or none has a key the condition leaves. Any reader of Parquet reads them right."""
     report: PruneReport
+    read_optimized: bool = False
+    """Only base files are read: rows as they were when each slice was compacted last."""
 
     @cached_property
     def files(self) -> list[Split]:
-        """The splits to read, in the snapshot's order."""
+        """The splits to open, in the snapshot's order."""
         return self.snapshot.splits(self.mask)
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The rows that are not bare, one piece for each slice, in the order of their oldest files."""
+        merged = self.rows & ~self.bare
+        if not merged.any():
+            return ()
+        mode = MergeRule.of(self.snapshot.properties).mode
+        found: dict[str, tuple[list[Split], list[Split]]] = {}
+        # All kept files are in order of `seq`, so a log that comes before the first file to be merged in
+        # its group is older than all of them: it can change none.
+        for split, is_merged in zip(self.files, merged[self.mask].tolist(), strict=True):
+            group = split.file_group or split.path
+            if is_merged:
+                files, logs = found.setdefault(group, ([], []))
+                files.append(split)
+            elif group not in found:
+                continue
+            files, logs = found[group]
+            if split.is_log and split.seq > files[0].seq:
+                logs.append(split)
+        return tuple(Piece(g, tuple(files), tuple(logs), mode) for g, (files, logs) in found.items())
 
 
 def plan_files(
@@ -54,33 +84,53 @@ def plan_files(
     *,
     within: FileMask | None = None,
     case_sensitive: bool = False,
+    read_optimized: bool = False,
 ) -> Plan:
     """The plan for the rows that satisfy `where`; None asks for all rows.
 
     `within` are the splits an engine has left after its own partition filters; the others count as
-    pruned by partition.
+    pruned by partition. `read_optimized` reads base files alone, as if no log had been written.
     """
     started = time.perf_counter()
     bound = _bound(where, snapshot, timezone, case_sensitive=case_sensitive)
-    found = _everything(snapshot) if bound is None else prune(bound, snapshot.index())
-    inside = found.kept_by_partition if within is None else found.kept_by_partition & within
-    wanted = found.kept & inside
-    mask, skipped = keep_whole_slices(wanted, snapshot.column("file_group"), snapshot.column("block"))
+    slices = slices_of(snapshot)
+    if slices is None:
+        found = _prune_files(snapshot, bound, within)
+    elif read_optimized:
+        bases = ~slices.is_log
+        found = _prune_files(snapshot, bound, bases if within is None else bases & within)
+    else:
+        mode = MergeRule.of(snapshot.properties).mode
+        found = prune_slices(slices, snapshot.index(), bound, mode, within=within)
+    mask = found.files
     sizes = snapshot.column("size")
     report = PruneReport(
         total_files=len(mask),
-        partition_pruned=int((~inside & ~mask).sum()),
-        stats_pruned=int((inside & ~mask).sum()),
+        partition_pruned=int((~found.inside & ~mask).sum()),
+        stats_pruned=int((found.inside & ~mask).sum()),
         kept_files=int(mask.sum()),
         total_bytes=_total(sizes),
         kept_bytes=_total(sizes.filter(pa.array(mask))),
-        missing_stats=_missing(found.columns, wanted, snapshot.index()),
+        missing_stats=_missing(found.columns, found.rows, snapshot.index()),
         opaque={} if bound is None else _opaque(bound),
-        slices_skipped=skipped,
+        total_slices=len(found.kept),
+        kept_slices=int(found.kept.sum()),
+        kept_slices_before=int(found.kept_before.sum()),
         planning_ms=(time.perf_counter() - started) * 1000,
     )
     _log(report)
-    return Plan(snapshot, bound, mask, report)
+    return Plan(snapshot, bound, mask, found.rows, found.bare, report, read_optimized)
+
+
+def _prune_files(snapshot: Snapshot, bound: Predicate | None, within: FileMask | None) -> PrunedSlices:
+    """A plan where every file stands for itself."""
+    found = _everything(snapshot) if bound is None else prune(bound, snapshot.index())
+    inside = found.kept_by_partition if within is None else found.kept_by_partition & within
+    rows = found.kept & inside
+    slices = rows if RECORD_KEY in snapshot.properties else np.zeros(0, np.bool_)
+    return PrunedSlices(
+        slices, slices, rows, np.zeros_like(rows), bare=rows, inside=inside, columns=found.columns
+    )
 
 
 def files_to_query(

@@ -28,6 +28,8 @@ class Planner:
     snapshot: Snapshot
     within: FileMask | None = None
     """The splits to choose from; None: all of the snapshot's."""
+    read_optimized: bool = False
+    """Read base files alone, without the logs over them."""
 
     @classmethod
     def open(
@@ -37,15 +39,16 @@ class Planner:
         version: int | None = None,
         timestamp: int | dt.datetime | None = None,
         storage_options: Mapping[str, Any] | None = None,
+        read_optimized: bool = False,
     ) -> Planner:
         """The table at a path or URI, now, at a version, or at a moment."""
         store = open_store(table, options=storage_options) if isinstance(table, str | Path) else table
         log = TransactionLog(store)
-        return cls(log, log.snapshot(version, timestamp))
+        return cls(log, log.snapshot(version, timestamp), read_optimized=read_optimized)
 
     def newest(self) -> Planner:
         """The same table as it is now."""
-        return Planner(self.log, self.log.snapshot())
+        return Planner(self.log, self.log.snapshot(), read_optimized=self.read_optimized)
 
     @property
     def store(self) -> LogStore:
@@ -67,11 +70,18 @@ class Planner:
 
     def plan_bound(self, bound: Predicate | None) -> Plan:
         """The same for a condition that was bound before."""
-        return plan_files(self.snapshot, bound, within=self.within, case_sensitive=True)
+        return plan_files(
+            self.snapshot,
+            bound,
+            within=self.within,
+            case_sensitive=True,
+            read_optimized=self.read_optimized,
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (self.store, self.snapshot.version, self.within)
+        return _reopened, (self.store, self.snapshot.version, self.within, self.read_optimized)
 
 
-def _reopened(store: LogStore, version: int, within: FileMask | None) -> Planner:
-    return replace(Planner.open(store, version=version), within=within)
+def _reopened(store: LogStore, version: int, within: FileMask | None, read_optimized: bool) -> Planner:
+    planner = Planner.open(store, version=version, read_optimized=read_optimized)
+    return replace(planner, within=within)

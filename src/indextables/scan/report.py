@@ -20,14 +20,24 @@ class PruneReport:
     """By column, how many kept splits have no statistics of it: what `analyze` could help."""
     opaque: Mapping[str, str] = field(default_factory=dict)
     """Conditions that statistics cannot answer, and why."""
-    slices_skipped: int = 0
-    """File groups of which no file has to be read."""
+    total_slices: int = 0
+    """File slices of a table with a record key or log files; other tables have none."""
+    kept_slices: int = 0
+    """Slices that may show a row."""
+    kept_slices_before: int = 0
+    """Slices that would be kept if every file without statistics kept its slice: delete logs, rollback
+    blocks and files of failed commits too."""
     planning_ms: float = field(default=0.0, compare=False)
 
     @property
     def pruned_files(self) -> int:
         """The splits that need not be opened."""
         return self.partition_pruned + self.stats_pruned
+
+    @property
+    def slices_skipped(self) -> int:
+        """The slices of which no row has to be read."""
+        return self.total_slices - self.kept_slices
 
     @property
     def pruned_bytes(self) -> int:

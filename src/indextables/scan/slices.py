@@ -1,37 +1,227 @@
-"""File slices: a base file and its log files are kept or skipped together.
+"""File slices: a base file and the log files over it, kept or skipped by the rows they can show.
 
-A slice is skipped only if every file in it that holds rows cannot match. A delete log holds no
-rows: it never keeps a slice, and never leaves one that is kept. What a file is says its action,
-never its absence from the index.
+What a file is says its action, or its block header and the state of its commit, never its absence from
+an index. Only committed base files and data logs hold rows; a delete log adds none, and neither do
+rollback blocks and files of failed or undone commits: none of them keeps a slice.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.arrays import FileMask, as_mask
+from indextables.core.arrays import FileMask, as_array, as_mask
+from indextables.core.conditions.predicate import Predicate
+from indextables.core.pruning.index import ColumnStatsIndex
+from indextables.core.pruning.prune import Pruned, may_match, prune
+from indextables.core.types import FieldPath
 from indextables.errors import ProtocolError
+from indextables.log.snapshot import Snapshot
+from indextables.scan.merge import MergeMode, MergeRule
+from indextables.scan.slice_stats import OnlyColumns
+
+Numbers = npt.NDArray[np.int64]
 
 
-def keep_whole_slices(may_match: FileMask, file_group: Any, block: Any) -> tuple[FileMask, int]:
-    """The files to read, whole slices at a time, and how many slices are skipped.
+class Block(IntEnum):
+    """What a file consists of."""
 
-    `file_group` and `block` are columns over the same files; a file without a group is its own slice.
+    BASE = 0
+    DATA = 1
+    """A log file with rows."""
+    DELETE = 2
+    """A log file with keys of rows that are gone."""
+    ROLLBACK = 3
+    """A log file that says which commit is undone."""
+
+
+class State(IntEnum):
+    """What became of the commit that wrote a file."""
+
+    COMMITTED = 0
+    FAILED = 1
+    """Or still going on: not committed in any case."""
+    ROLLED_BACK = 2
+
+
+_HOLDS_ROWS: Final = np.array(
+    [
+        # committed, failed, rolled back
+        [True, False, False],  # base
+        [True, False, False],  # data log
+        [False, False, False],  # delete log
+        [False, False, False],  # rollback block
+    ]
+)
+_HIDES_ROWS: Final = np.array(
+    [
+        [False, False, False],
+        [True, False, False],
+        [True, False, False],
+        [False, False, False],
+    ]
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Slices:
+    """The slices of a table as arrays over its files."""
+
+    codes: Numbers
+    """For each file, the number of its slice."""
+    count: int
+    """The number of slices."""
+    block: npt.NDArray[np.int8]
+    """For each file, a `Block`."""
+    state: npt.NDArray[np.int8]
+    """For each file, a `State`."""
+    seq: Numbers
+    """For each file, its place in the order of commits; a log hides rows of files with a lower one."""
+    key: tuple[str, ...] = ()
+    """The columns that identify a row."""
+
+    @classmethod
+    def of(cls, file_group: Any, block: Any, state: Any, seq: Any, **more: Any) -> Slices:
+        """Slices from columns over the same files; a file without a group is a slice of its own."""
+        encoded = as_array(file_group).dictionary_encode()
+        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        alone = np.flatnonzero(codes < 0)
+        named = len(encoded.dictionary)
+        codes[alone] = named + np.arange(len(alone))
+        return cls(codes, named + len(alone), block, state, seq, **more)
+
+    @cached_property
+    def holds_rows(self) -> FileMask:
+        """Where a file's rows can be rows of the table."""
+        rows: FileMask = _HOLDS_ROWS[self.block, self.state]
+        return rows
+
+    @cached_property
+    def hides_rows(self) -> FileMask:
+        """Where a file's keys can hide, or change, rows of older files."""
+        logs: FileMask = _HIDES_ROWS[self.block, self.state]
+        return logs
+
+    @property
+    def is_log(self) -> FileMask:
+        """Where a file is not a base file."""
+        logs: FileMask = self.block != Block.BASE
+        return logs
+
+    def having(self, files: FileMask) -> FileMask:
+        """One bit per slice: it has one of these files."""
+        found = np.zeros(self.count, np.bool_)
+        found[self.codes[files]] = True
+        return found
+
+
+def slices_of(snapshot: Snapshot) -> Slices | None:
+    """The slices of a snapshot; None if it has no log file, so that every file stands for itself."""
+    is_log = as_mask(pc.equal(snapshot.column("kind"), "log"))
+    if not is_log.any():
+        return None
+    blocks = snapshot.column("block")
+    _check_blocks(blocks, is_log)
+    deletes = as_mask(pc.equal(blocks, "delete"))
+    block = np.where(is_log, np.where(deletes, Block.DELETE, Block.DATA), Block.BASE).astype(np.int8)
+    return Slices.of(
+        snapshot.column("file_group"),
+        block,
+        np.full(len(block), State.COMMITTED, np.int8),
+        snapshot.column("seq").to_numpy(),
+        key=MergeRule.of(snapshot.properties).key,
+    )
+
+
+def _check_blocks(blocks: Any, is_log: FileMask) -> None:
+    known = as_mask(pc.is_in(blocks, pa.array(["data", "delete"])))
+    if (is_log & ~known).any():
+        found = blocks.filter(pa.array(is_log & ~known))[0].as_py()
+        raise ProtocolError(
+            f"the table has log files of the kind {found!r}, which this version does not know",
+            hint="upgrade indextables, or compact the table with the version that wrote it",
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrunedSlices:
+    """What is left of the slices for one condition."""
+
+    kept: FileMask
+    """One bit per slice."""
+    kept_before: FileMask
+    """One bit per slice: what is kept by the rule that re-adds every file the index does not know."""
+    rows: FileMask
+    """One bit per file: its rows are read."""
+    logs: FileMask
+    """One bit per file: its keys are needed, because they may hide rows that are read."""
+    bare: FileMask
+    """One bit per file: its rows are read, and no log can change any of them that is wanted."""
+    inside: FileMask
+    """One bit per file: partition values do not exclude it."""
+    columns: tuple[FieldPath, ...]
+    """The columns whose statistics were asked."""
+
+    @property
+    def files(self) -> FileMask:
+        """One bit per file: it is opened."""
+        return self.rows | self.logs
+
+
+def prune_slices(
+    slices: Slices,
+    index: ColumnStatsIndex,
+    predicate: Predicate | None,
+    merge_mode: MergeMode,
+    *,
+    within: FileMask | None = None,
+) -> PrunedSlices:
+    """The slices that may show a row for which the bound predicate is TRUE, and the files to read.
+
+    A slice of which no row-bearing file can match is skipped. `within` are the files whose rows are
+    wanted at all; logs come along from outside of it.
     """
-    if file_group.null_count == len(file_group):
-        return may_match, 0
-    groups = file_group.combine_chunks() if isinstance(file_group, pa.ChunkedArray) else file_group
-    encoded = groups.dictionary_encode()
-    grouped = as_mask(encoded.indices.is_valid())
-    codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
-    holds_rows = ~as_mask(pc.equal(block, "delete"))
-    kept = np.zeros(len(encoded.dictionary), np.bool_)
-    kept[codes[grouped & holds_rows & may_match]] = True
-    return np.where(grouped, kept[codes], may_match), int((~kept).sum())
+    every = np.ones(index.num_rows, np.bool_)
+    found = Pruned(every, every, ()) if predicate is None else prune(predicate, index)
+    inside = found.kept_by_partition if within is None else found.kept_by_partition & within
+    # A log is needed if it may hold the key of a row that satisfies the condition, whatever the other
+    # columns of the log's own row say.
+    keyed = every if predicate is None else may_match(predicate, OnlyColumns(index, slices.key))
+    rows = slices.holds_rows & inside
+    match merge_mode:
+        case MergeMode.RECORD:
+            rows = rows & found.kept
+        case _:
+            rows = rows & keyed
+    kept = slices.having(rows)
+    other = ~slices.holds_rows & inside
+    logs = slices.hides_rows & keyed & (slices.seq > _oldest(slices, rows)[slices.codes])
+    bare = rows & (slices.seq >= _newest(slices, logs)[slices.codes])
+    if merge_mode is not MergeMode.RECORD:
+        alone = np.bincount(slices.codes[rows], minlength=slices.count) == 1
+        bare &= ~slices.is_log & alone[slices.codes]
+    return PrunedSlices(kept, kept | slices.having(other), rows, logs, bare, inside, found.columns)
+
+
+def _oldest(slices: Slices, rows: FileMask) -> Numbers:
+    """For each slice, the lowest `seq` of these files; without any, above all."""
+    oldest = np.full(slices.count, np.iinfo(np.int64).max)
+    np.minimum.at(oldest, slices.codes[rows], slices.seq[rows])
+    return oldest
+
+
+def _newest(slices: Slices, logs: FileMask) -> Numbers:
+    """For each slice, the highest `seq` of these files; without any, below all."""
+    newest = np.full(slices.count, np.iinfo(np.int64).min)
+    np.maximum.at(newest, slices.codes[logs], slices.seq[logs])
+    return newest
 
 
 def refuse_log_files(kinds: Any) -> None:
