@@ -78,3 +78,7 @@ class Piece:
     """The log files whose keys hide (or, by columns, change) rows of older files; a data log whose rows
     are read is also among `files`."""
     mode: MergeMode
+    key: tuple[str, ...]
+    """The columns that identify a row."""
+    key: tuple[str, ...]
+    """The columns by which rows are merged."""

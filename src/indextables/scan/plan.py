@@ -60,7 +60,7 @@ class Plan:
         merged = self.rows & ~self.bare
         if not merged.any():
             return ()
-        mode = MergeRule.of(self.snapshot.properties).mode
+        rule = MergeRule.of(self.snapshot.properties)
         found: dict[str, tuple[list[Split], list[Split]]] = {}
         # All kept files are in order of `seq`, so a log that comes before the first file to be merged in
         # its group is older than all of them: it can change none.
@@ -74,7 +74,10 @@ class Plan:
             files, logs = found[group]
             if split.is_log and split.seq > files[0].seq:
                 logs.append(split)
-        return tuple(Piece(g, tuple(files), tuple(logs), mode) for g, (files, logs) in found.items())
+        return tuple(
+            Piece(group, tuple(files), tuple(logs), rule.mode, rule.key)
+            for group, (files, logs) in found.items()
+        )
 
 
 def plan_files(
