@@ -79,6 +79,4 @@ class Piece:
     are read is also among `files`."""
     mode: MergeMode
     key: tuple[str, ...]
-    """The columns that identify a row."""
-    key: tuple[str, ...]
     """The columns by which rows are merged."""
