@@ -25,7 +25,8 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.split import Split
 from indextables.scan.merge import RECORD_KEY, MergeRule, Piece
 from indextables.scan.report import PruneReport
-from indextables.scan.slices import PrunedSlices, prune_slices, slices_of
+from indextables.scan.slices import PrunedSlices, prune_slices
+from indextables.scan.snapshot_slices import slices_of
 
 Where: TypeAlias = Predicate | ColumnDomain | None
 _logger: Final = logging.getLogger(__name__)

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Literal
 
-from indextables.core.arrays import FileMask
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from indextables.core.arrays import FileMask, is_null, without
 from indextables.core.pruning.bounds import Bounds
 from indextables.core.pruning.column_stats import ColumnStats
 from indextables.core.pruning.index import ColumnStatsIndex, StatsSource
 from indextables.core.types import FieldPath, StructType
+from indextables.scan.column_sets import ColumnSets
 
 
 class OnlyColumns(ColumnStatsIndex):
@@ -64,3 +69,82 @@ class _NothingKnown:
 
     def absent(self, path: FieldPath) -> FileMask | None:  # noqa: ARG002
         return None
+
+
+class SliceIndex(ColumnStatsIndex):
+    """The statistics of slices: of each column, what all files together leave possible.
+
+    For rows that are put together column by column. A file that does not set a column says nothing of
+    its values; yet its row may be all that is left of a key, and then the column is NULL.
+    """
+
+    def __init__(
+        self,
+        index: ColumnStatsIndex,
+        codes: npt.NDArray[np.int64],
+        files: FileMask,
+        sets: ColumnSets | None = None,
+    ) -> None:
+        super().__init__(index.source)
+        self._index = index
+        self._sets = sets
+        chosen = np.flatnonzero(files)
+        self._files = chosen[np.argsort(codes[chosen], kind="stable")]
+        self.numbers, self._starts, members = np.unique(
+            codes[self._files], return_index=True, return_counts=True
+        )
+        """The slices that have any of the files, in the order of all answers."""
+        self._member_of = np.repeat(np.arange(len(self.numbers)), members)
+        self._unions: dict[FieldPath, ColumnStats] = {}
+
+    @property
+    def num_rows(self) -> int:
+        """The number of slices."""
+        return len(self.numbers)
+
+    @property
+    def may_have_rows(self) -> FileMask:
+        """False where every file of a slice is known to be empty."""
+        return self._any(self._index.may_have_rows[self._files])
+
+    def column(self, path: FieldPath) -> ColumnStats:
+        """The union of the column's statistics over the files of each slice, made once."""
+        if path not in self._unions:
+            self._unions[path] = self._union(path)
+        return self._unions[path]
+
+    def _union(self, path: FieldPath) -> ColumnStats:
+        stats, files = self._index.column(path), self._files
+        sets = np.ones(len(files), np.bool_)
+        if self._sets is not None and not self.is_partition(path):
+            sets = self._sets.setting(path[0])[files]
+        values = stats.may_value[files] & sets
+        # A value of one file may be replaced by another's: no bound is sure to occur.
+        nowhere = np.zeros(self.num_rows, np.bool_)
+        return ColumnStats(
+            self._outer("min", stats.lo, values),
+            self._outer("max", stats.hi, values),
+            may_null=self._any(stats.may_null[files] | ~sets),
+            may_nan=self._any(stats.may_nan[files] & sets),
+            may_value=self._any(values),
+            lo_exact=nowhere,
+            hi_exact=nowhere,
+            missing=self._any(stats.missing[files] & sets),
+        )
+
+    def _outer(self, which: Literal["min", "max"], bounds: Any, values: FileMask) -> Any:
+        """The outermost bound of the files that may have a value; unknown as soon as one's is."""
+        if pa.types.is_null(bounds.type):
+            return pa.nulls(self.num_rows, bounds.type)
+        ends = bounds.take(pa.array(self._files))
+        open_ended = self._any(values & is_null(ends))
+        table = pa.table({"slice": self._member_of, "end": without(ends, ~values)})
+        found = table.group_by("slice", use_threads=False).aggregate([("end", which)])
+        outer = found.sort_by("slice").column(f"end_{which}").combine_chunks()
+        return without(outer, open_ended)
+
+    def _any(self, of_files: FileMask) -> FileMask:
+        if not len(of_files):
+            return of_files
+        found: FileMask = np.logical_or.reduceat(of_files, self._starts)
+        return found

@@ -10,22 +10,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.arrays import FileMask, as_array, as_mask
+from indextables.core.arrays import FileMask, as_array
 from indextables.core.conditions.predicate import Predicate
 from indextables.core.pruning.index import ColumnStatsIndex
 from indextables.core.pruning.prune import Pruned, may_match, prune
 from indextables.core.types import FieldPath
 from indextables.errors import ProtocolError
-from indextables.log.snapshot import Snapshot
-from indextables.scan.merge import MergeMode, MergeRule
-from indextables.scan.slice_stats import OnlyColumns
+from indextables.scan.column_sets import ColumnSets
+from indextables.scan.merge import MergeMode
+from indextables.scan.slice_stats import OnlyColumns, SliceIndex
 
 Numbers = npt.NDArray[np.int64]
 
@@ -86,6 +86,8 @@ class Slices:
     """For each file, its place in the order of commits; a log hides rows of files with a lower one."""
     key: tuple[str, ...] = ()
     """The columns that identify a row."""
+    sets: ColumnSets | None = None
+    """Which columns each file sets; None: every file has whole rows."""
 
     @classmethod
     def of(cls, file_group: Any, block: Any, state: Any, seq: Any, **more: Any) -> Slices:
@@ -121,33 +123,9 @@ class Slices:
         found[self.codes[files]] = True
         return found
 
-
-def slices_of(snapshot: Snapshot) -> Slices | None:
-    """The slices of a snapshot; None if it has no log file, so that every file stands for itself."""
-    is_log = as_mask(pc.equal(snapshot.column("kind"), "log"))
-    if not is_log.any():
-        return None
-    blocks = snapshot.column("block")
-    _check_blocks(blocks, is_log)
-    deletes = as_mask(pc.equal(blocks, "delete"))
-    block = np.where(is_log, np.where(deletes, Block.DELETE, Block.DATA), Block.BASE).astype(np.int8)
-    return Slices.of(
-        snapshot.column("file_group"),
-        block,
-        np.full(len(block), State.COMMITTED, np.int8),
-        snapshot.column("seq").to_numpy(),
-        key=MergeRule.of(snapshot.properties).key,
-    )
-
-
-def _check_blocks(blocks: Any, is_log: FileMask) -> None:
-    known = as_mask(pc.is_in(blocks, pa.array(["data", "delete"])))
-    if (is_log & ~known).any():
-        found = blocks.filter(pa.array(is_log & ~known))[0].as_py()
-        raise ProtocolError(
-            f"the table has log files of the kind {found!r}, which this version does not know",
-            hint="upgrade indextables, or compact the table with the version that wrote it",
-        )
+    def whole(self, rows: FileMask) -> FileMask:
+        """All files with rows of the slices that have one of these."""
+        return self.holds_rows & self.having(rows)[self.codes]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -198,16 +176,42 @@ def prune_slices(
     match merge_mode:
         case MergeMode.RECORD:
             rows = rows & found.kept
+        case MergeMode.COLUMNS:
+            rows = _combined(slices, index, predicate, slices.whole(rows) & keyed, found.kept)
+        case MergeMode.CUSTOM:
+            rows, keyed = slices.whole(rows & keyed), every
         case _:
-            rows = rows & keyed
-    kept = slices.having(rows)
-    other = ~slices.holds_rows & inside
+            assert_never(merge_mode)
     logs = slices.hides_rows & keyed & (slices.seq > _oldest(slices, rows)[slices.codes])
     bare = rows & (slices.seq >= _newest(slices, logs)[slices.codes])
     if merge_mode is not MergeMode.RECORD:
         alone = np.bincount(slices.codes[rows], minlength=slices.count) == 1
         bare &= ~slices.is_log & alone[slices.codes]
-    return PrunedSlices(kept, kept | slices.having(other), rows, logs, bare, inside, found.columns)
+    kept = slices.having(rows)
+    kept_before = kept | slices.having(~slices.holds_rows & inside)
+    return PrunedSlices(kept, kept_before, rows, logs, bare, inside, found.columns)
+
+
+def _combined(
+    slices: Slices,
+    index: ColumnStatsIndex,
+    predicate: Predicate | None,
+    candidates: FileMask,
+    matching: FileMask,
+) -> FileMask:
+    """The files whose rows, put together column by column, may satisfy the predicate.
+
+    One column may come from one file and the next from another, so a slice with logs is judged as a
+    whole; a base without logs is judged by itself.
+    """
+    if predicate is None:
+        return candidates
+    merged = slices.having(candidates & slices.is_log)
+    together = candidates & merged[slices.codes]
+    kept = slices.having(candidates & ~together & matching)
+    union = SliceIndex(index, slices.codes, together, slices.sets)
+    kept[union.numbers] = may_match(predicate, union)
+    return candidates & kept[slices.codes]
 
 
 def _oldest(slices: Slices, rows: FileMask) -> Numbers:
