@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from indextables.arrow.filters import check_evaluable
-from indextables.arrow.read import Reading, count_rows, read_batches
+from indextables.arrow.read import Reading, count_rows, read_batches, units_of
 from indextables.core.conditions.predicate import Predicate
 from indextables.core.types import StructType, resolve
 from indextables.engines.frames import duckdb_relation, pandas_frame, polars_frame
@@ -30,7 +30,7 @@ class TablePlan:
 
     @property
     def files(self) -> list[Split]:
-        """The splits that may hold a matching row, in the table's order."""
+        """The splits that have to be opened, in the table's order."""
         return self.plan.files
 
     @property
@@ -62,7 +62,8 @@ def _top_level(schema: Any, name: str) -> str:
 class Scan:
     """Rows to be read; nothing is opened before a `to_…` method is called, each reads anew.
 
-    Rows come in the order of their commits, then of splits, then of their position.
+    Rows come in the order of their commits, then of splits, then of their position; those of a slice
+    with log files all come where its oldest file is.
     """
 
     plan: TablePlan
@@ -79,7 +80,7 @@ class Scan:
         """The rows as a stream; memory stays bounded whatever the size of the table."""
         self._count_pruned()
         return pa.RecordBatchReader.from_batches(
-            self.schema, read_batches(self._reading, self.plan.files)
+            self.schema, read_batches(self._reading, units_of(self.plan.plan))
         )
 
     def to_arrow(self) -> pa.Table:
@@ -101,7 +102,7 @@ class Scan:
     def count(self) -> int:
         """The number of rows; without a condition the log usually knows it."""
         self._count_pruned()
-        return count_rows(replace(self._reading, columns=()), self.plan.files)
+        return count_rows(replace(self._reading, columns=()), units_of(self.plan.plan))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Any library that speaks Arrow's stream interface can take the scan itself."""

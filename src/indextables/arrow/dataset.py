@@ -16,7 +16,7 @@ from pyarrow.fs import LocalFileSystem
 
 from indextables.arrow.expressions import Rules, by_sql_rules, fields_of, predicate_of
 from indextables.arrow.filters import check_evaluable
-from indextables.arrow.read import THREADS, Reading, count_rows, read_batches
+from indextables.arrow.read import THREADS, Reading, Unit, count_rows, read_batches, units_of
 from indextables.core.conditions.predicate import Predicate
 from indextables.core.types import PrimitiveType, schema_to_arrow
 from indextables.errors import PredicateError
@@ -65,18 +65,18 @@ class TableDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has n
         rows = self._read(filter)
         plan = self._planned(rows)
         Recorder.current().add(pruned=plan.report.total_files - plan.report.kept_files)
-        return rows.scanner(plan.files, columns, threads=THREADS)
+        return rows.scanner(units_of(plan), columns, threads=THREADS)
 
     def get_fragments(self, filter: Any | None = None) -> Iterator[SplitFragment]:  # noqa: A002
-        """One fragment for each split the filter needs."""
-        for split in self._planned(self._read(filter)).files:
-            yield SplitFragment(self, split)
+        """One fragment for each split the filter needs, and one for each slice whose files are merged."""
+        for unit in units_of(self._planned(self._read(filter))):
+            yield SplitFragment(self, unit)
 
     def count_rows(self, filter: Any | None = None, **_tuning: Any) -> int:  # noqa: A002
         """How many rows satisfy the filter; without one the log usually knows."""
         if self._combined(filter) is not None:
             return int(self.scanner(columns=[], filter=filter).count_rows())
-        return count_rows(Reading(self._planner.store, self._planner.schema, ()), self.plan().files)
+        return count_rows(Reading(self._planner.store, self._planner.schema, ()), units_of(self.plan()))
 
     def filter(self, expression: Any) -> TableDataset:
         """The same table, of which only these rows are seen."""
@@ -138,15 +138,15 @@ def _is_evaluable(predicate: Predicate) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SplitFragment:
-    """One split, with the part of PyArrow's fragments that scans it."""
+    """One split, or one slice, with the part of PyArrow's fragments that scans it."""
 
     dataset: TableDataset
-    split: Split
+    unit: Unit
 
     @property
     def path(self) -> str:
-        """Its key in the table's store."""
-        return self.split.path
+        """Its key in the table's store; of a slice, that of its oldest file."""
+        return self.unit.path if isinstance(self.unit, Split) else self.unit.files[0].path
 
     @property
     def physical_schema(self) -> Any:
@@ -160,10 +160,10 @@ class SplitFragment:
         filter: Any | None = None,  # noqa: A002
         **_tuning: Any,
     ) -> Any:
-        """A scanner over this split alone; the schema is the table's, whatever is given."""
+        """A scanner over its rows alone; the schema is the table's, whatever is given."""
         del schema
         rows = self.dataset._read(filter)  # noqa: SLF001 - its other half
-        return rows.scanner([self.split], columns, threads=1)
+        return rows.scanner([self.unit], columns, threads=1)
 
     def to_batches(self, *arguments: Any, **options: Any) -> Iterator[Any]:
         """The rows as a stream."""
@@ -191,11 +191,11 @@ class _Rows:
     bound: Predicate | None
     expression: Any | None
 
-    def scanner(self, splits: Sequence[Split], columns: Columns, *, threads: int) -> Any:
-        """Over these splits; nothing is opened before it is read."""
+    def scanner(self, units: Sequence[Unit], columns: Columns, *, threads: int) -> Any:
+        """Over these units; nothing is opened before it is read."""
         predicate = self.bound if self.expression is None else None
         reading = Reading(self.planner.store, self.planner.schema, self._needed(columns), predicate)
-        batches = read_batches(reading, splits, threads=threads)
+        batches = read_batches(reading, units, threads=threads)
         wanted = list(reading.columns) if columns is None else columns
         return ds.Scanner.from_batches(
             batches, schema=reading.result_schema, columns=wanted, filter=self.expression

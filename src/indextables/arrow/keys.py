@@ -107,18 +107,16 @@ def _arrays(keys: pa.Table | pa.RecordBatch) -> list[pa.Array]:
 
 
 def _plain(column: Any) -> pa.Array:
-    """One array in a type that Arrow can hash."""
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    kind = array.type
+    """One array in a type that Arrow can hash, and that holds any amount of text."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
-        return array.cast(pa.decimal128(kind.precision, kind.scale))
-    if kind in {pa.string(), pa.string_view()}:
-        return array.cast(pa.large_string())
-    if kind in {pa.binary(), pa.binary_view()}:
-        return array.cast(pa.large_binary())
-    return array
+        kind = pa.decimal128(kind.precision, kind.scale)
+    elif kind in {pa.string(), pa.string_view()}:
+        kind = pa.large_string()
+    elif kind in {pa.binary(), pa.binary_view()}:
+        kind = pa.large_binary()
+    cast = column.cast(kind)
+    return cast.combine_chunks() if isinstance(cast, pa.ChunkedArray) else cast
 
 
 def _places(values: pa.Array, among: pa.Array) -> Numbers:

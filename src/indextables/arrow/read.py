@@ -1,193 +1,124 @@
-"""Splits into rows: only the columns and row groups that are needed, as the table's schema has them."""
+"""Splits and slices into rows: each file opened once, in order, with bounded memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
-from indextables.arrow.align import align
-from indextables.arrow.filters import to_row_mask
-from indextables.arrow.partition import partition_scalar
+from indextables.arrow.merge import read_piece
 from indextables.arrow.readahead import in_order
-from indextables.arrow.row_groups import row_groups_to_read
-from indextables.core.conditions.predicate import Predicate
-from indextables.core.conditions.rewrite import columns_of
-from indextables.core.types import Field, StructType, schema_to_arrow, type_to_arrow
-from indextables.errors import ObjectNotFoundError, StorageError
+from indextables.arrow.split_reader import Reading, open_split, read_split
+from indextables.core.arrays import FileMask, as_mask
 from indextables.log.split import Split
-from indextables.scan.slices import refuse_log_files
+from indextables.scan.merge import Piece
+from indextables.scan.plan import Plan
 from indextables.scan.stats import Recorder
 from indextables.storage.base import LogStore
 
+__all__ = ["THREADS", "Reading", "Unit", "count_rows", "plain_files", "read_batches", "units_of"]
+
 THREADS: Final = 4
-_BATCH_BYTES: Final = 16 << 20
-_BATCH_ROWS: Final = 1 << 16
 _QUICK_BYTES: Final = 1 << 20
 
+Unit: TypeAlias = Split | Piece
+"""What is read at a time: a file as it is, or the files of a slice merged."""
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What to read of each split: some columns, of the rows for which the predicate is TRUE."""
 
-    store: LogStore
-    schema: StructType
-    columns: tuple[str, ...]
-    predicate: Predicate | None = None
-    """Bound to the schema (`core.bind`)."""
+def plain_files(plan: Plan) -> FileMask:
+    """The files whose rows are the table's as they are, in slices of which nothing has to be merged.
 
-    @property
-    def result_schema(self) -> pa.Schema:
-        """The columns asked for, in the order asked for."""
-        fields = {field.name: field for field in self.schema}
-        return schema_to_arrow(StructType(tuple(fields[name] for name in self.columns)))
+    The newest log of a slice that is merged is none of them: the merge opens it anyway, for its keys.
+    """
+    if not plan.pieces:
+        return plan.rows
+    merged = pa.array([piece.group for piece in plan.pieces], pa.string())
+    return plan.bare & ~as_mask(pc.is_in(plan.snapshot.column("file_group"), value_set=merged))
 
-    @property
-    def needed(self) -> tuple[Field, ...]:
-        """The columns asked for and those the predicate looks at."""
-        names = set(self.columns)
-        if self.predicate is not None:
-            names |= {path[0] for path in columns_of(self.predicate)}
-        return tuple(field for field in self.schema if field.name in names)
+
+def units_of(plan: Plan, *, without: FileMask | None = None) -> list[Unit]:
+    """What the plan reads rows from, in the order of the table; a slice is where its oldest file is.
+
+    `without` are plain files that someone else reads.
+    """
+    wanted = plan.rows if without is None else plan.rows & ~without
+    if not plan.pieces:
+        return list(plan.files if without is None else plan.snapshot.splits(wanted))
+    plain = plain_files(plan)
+    beside: dict[str | None, list[Split]] = {}
+    for split in plan.snapshot.splits(plan.bare & ~plain):
+        beside.setdefault(split.file_group, []).append(split)
+    pieces = [_with_files(piece, beside.get(piece.group, ())) for piece in plan.pieces]
+    units: list[Unit] = [*plan.snapshot.splits(wanted & plain), *pieces]
+    return sorted(units, key=_place)
+
+
+def _with_files(piece: Piece, more: Sequence[Split]) -> Piece:
+    """The slice with logs that nothing hides rows of as well: they are opened for their keys anyway."""
+    return replace(piece, files=tuple(sorted((*piece.files, *more), key=_place)))
 
 
 def read_batches(
-    reading: Reading, splits: Sequence[Split], *, threads: int = THREADS
+    reading: Reading, units: Sequence[Unit], *, threads: int = THREADS
 ) -> Iterator[pa.RecordBatch]:
-    """The rows in the order of the splits, then of their position; memory stays bounded.
+    """The rows in the order of the units, then of their commit and position; memory stays bounded.
 
-    Counts each file it opens in the `query_stats()` blocks of the calling thread.
+    At most a few batches of a split are in memory, and of a slice its log files. Counts each file it
+    opens in the `query_stats()` blocks of the calling thread.
     """
-    refuse_log_files([split.kind for split in splits])
     recorder = Recorder.current()
     filesystem = reading.store.filesystem()
     streams: list[Callable[[], Iterator[pa.RecordBatch]]] = [
-        partial(_read_split, reading, split, filesystem, recorder) for split in splits
+        partial(_read, reading, unit, filesystem, recorder) for unit in units
     ]
-    return in_order(streams, threads=1 if _is_quick(reading.store, splits) else threads)
+    return in_order(streams, threads=1 if _is_quick(reading.store, units) else threads)
 
 
-def _is_quick(store: LogStore, splits: Sequence[Split]) -> bool:
+def count_rows(reading: Reading, units: Sequence[Unit], *, threads: int = THREADS) -> int:
+    """How many rows satisfy the predicate; opens no file whose row count the log already tells.
+
+    The log does not know how many rows of a slice its log files hide, so slices are counted by reading.
+    """
+    if reading.predicate is not None:
+        return sum(batch.num_rows for batch in read_batches(reading, units, threads=threads))
+    known = {i: records for i, unit in enumerate(units) if (records := _records(unit)) is not None}
+    unknown = [unit for i, unit in enumerate(units) if i not in known]
+    recorder, filesystem = Recorder.current(), reading.store.filesystem()
+    footers = (
+        open_split(filesystem, unit, recorder).metadata.num_rows
+        for unit in unknown
+        if isinstance(unit, Split)
+    )
+    pieces = [unit for unit in unknown if isinstance(unit, Piece)]
+    merged = (batch.num_rows for batch in read_batches(reading, pieces, threads=threads))
+    return int(sum(known.values()) + sum(footers) + sum(merged))
+
+
+def _read(
+    reading: Reading, unit: Unit, filesystem: Any, recorder: Recorder
+) -> Iterator[pa.RecordBatch]:
+    if isinstance(unit, Piece):
+        return read_piece(reading, unit, filesystem, recorder)
+    return read_split(reading, unit, filesystem, recorder)
+
+
+def _files(unit: Unit) -> Sequence[Split]:
+    return (*unit.files, *unit.logs) if isinstance(unit, Piece) else (unit,)
+
+
+def _place(unit: Unit) -> tuple[int, str]:
+    return min((split.seq, split.path) for split in _files(unit))
+
+
+def _is_quick(store: LogStore, units: Sequence[Unit]) -> bool:
     """True where starting threads takes longer than reading: little data, and no network before it."""
     is_near = "://" not in store.uri or store.uri.startswith("memory://")
-    return is_near and sum(split.size for split in splits) < _QUICK_BYTES
+    return is_near and sum(split.size for unit in units for split in _files(unit)) < _QUICK_BYTES
 
 
-def count_rows(reading: Reading, splits: Sequence[Split], *, threads: int = THREADS) -> int:
-    """How many rows satisfy the predicate; opens no file whose row count the log already tells."""
-    if reading.predicate is not None:
-        return sum(batch.num_rows for batch in read_batches(reading, splits, threads=threads))
-    refuse_log_files([split.kind for split in splits])
-    known = [_records(split) for split in splits]
-    unknown = [split for split, rows in zip(splits, known, strict=True) if rows is None]
-    recorder, filesystem = Recorder.current(), reading.store.filesystem()
-    footers = (open_split(filesystem, split, recorder).metadata.num_rows for split in unknown)
-    return int(sum(rows for rows in known if rows is not None) + sum(footers))
-
-
-def _records(split: Split) -> int | None:
-    return (split.wire_stats or {}).get("numRecords")
-
-
-def open_split(filesystem: Any, split: Split, recorder: Recorder) -> Any:
-    """The split's Parquet file, counted as opened; a missing or broken one is an error that names it."""
-    try:
-        recorder.add(opened=1)
-        opened = pq.ParquetFile(
-            filesystem.open_input_file(split.path),
-            coerce_int96_timestamp_unit="us",
-            arrow_extensions_enabled=False,
-            page_checksum_verification=True,  # a flipped bit is an error, not a wrong row
-        )
-        recorder.add(read=opened.metadata.serialized_size + 8)
-    except FileNotFoundError as error:
-        raise ObjectNotFoundError(
-            f"the data file {split.path!r} is in the log, but not in the store",
-            hint="Table.check() lists every such file; a version older than the last vacuum cannot be read",
-            key=split.path,
-        ) from error
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable(split, error) from error
-    return opened
-
-
-def _unreadable(split: Split, error: Exception) -> StorageError:
-    return StorageError(
-        f"the data file {split.path!r} cannot be read: {error}",
-        hint="Table.check(deep=True) names every file that is damaged",
-        key=split.path,
-    )
-
-
-def _read_split(
-    reading: Reading, split: Split, filesystem: Any, recorder: Recorder
-) -> Iterator[pa.RecordBatch]:
-    opened = open_split(filesystem, split, recorder)
-    footer = opened.metadata
-    groups = row_groups_to_read(footer, split, reading.schema, reading.predicate)
-    fields = reading.needed
-    stored = [f for f in fields if f.name not in split.partition_values]
-    here = _names_in_file([f.name for f in stored], opened.schema_arrow.names)
-    recorder.add(read=_bytes_of(footer, groups, set(here.values())))
-    batches = opened.iter_batches(
-        batch_size=_batch_rows(footer, groups), row_groups=groups, columns=list(here.values())
-    )
-    for batch in _checked(batches, split):
-        yield _assemble(reading, split, batch, fields, here)
-
-
-def _checked(batches: Iterator[pa.RecordBatch], split: Split) -> Iterator[pa.RecordBatch]:
-    try:
-        yield from batches
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable(split, error) from error
-
-
-def _assemble(
-    reading: Reading, split: Split, batch: Any, fields: Sequence[Field], here: dict[str, str]
-) -> pa.RecordBatch:
-    """The rows as the table has them: partition values filled in, absent columns NULL, types widened."""
-    columns = []
-    for field in fields:
-        if field.name in split.partition_values:
-            value = partition_scalar(split.partition_values[field.name], field.type)
-            columns.append(pa.repeat(value, batch.num_rows))
-        elif field.name in here:
-            columns.append(align(batch.column(here[field.name]), field.type))
-        else:
-            columns.append(pa.nulls(batch.num_rows, type_to_arrow(field.type)))
-    rows = pa.RecordBatch.from_arrays(columns, schema=schema_to_arrow(StructType(tuple(fields))))
-    if reading.predicate is not None:
-        rows = rows.filter(to_row_mask(reading.predicate, rows))
-    return rows.select(list(reading.columns))
-
-
-def _names_in_file(wanted: Sequence[str], stored: Sequence[str]) -> dict[str, str]:
-    """For each column the file has, its name there: the same, or else the same but for case."""
-    exact = set(stored)
-    similar = {name.lower(): name for name in reversed(stored)}
-    names = {name: name if name in exact else similar.get(name.lower()) for name in wanted}
-    return {name: found for name, found in names.items() if found is not None}
-
-
-def _bytes_of(metadata: Any, groups: Sequence[int], columns: set[str]) -> int:
-    total: int = 0
-    for group in groups:
-        row_group = metadata.row_group(group)
-        for i in range(row_group.num_columns):
-            chunk = row_group.column(i)
-            if chunk.path_in_schema in columns or chunk.path_in_schema.split(".")[0] in columns:
-                total += chunk.total_compressed_size
-    return total
-
-
-def _batch_rows(metadata: Any, groups: Sequence[int]) -> int:
-    """Rows that take a few megabytes: long texts come in short batches."""
-    rows = sum(metadata.row_group(group).num_rows for group in groups)
-    size = sum(metadata.row_group(group).total_byte_size for group in groups)
-    fit = _BATCH_BYTES * rows // max(size, 1)
-    return int(max(min(fit, _BATCH_ROWS), 256))
+def _records(unit: Unit) -> int | None:
+    return None if isinstance(unit, Piece) else (unit.wire_stats or {}).get("numRecords")

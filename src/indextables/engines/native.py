@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from indextables.arrow.read import plain_files
 from indextables.core.arrays import FileMask
 from indextables.core.types import DataType, DecimalType, Field, PrimitiveType, StructType
 from indextables.scan.plan import Plan
@@ -38,25 +39,29 @@ class NativeGroup:
 
 @dataclass(frozen=True, slots=True)
 class NativePlan:
-    """A plan in two parts: groups of files for the engine's reader, and a mask of splits for ours."""
+    """A plan in two parts: groups of files for the engine's reader, and what is left to ours."""
 
     groups: list[NativeGroup]
+    mask: FileMask
+    """The files of the groups."""
     others: FileMask
+    """The other files rows are read from, slices to be merged among them."""
 
 
 def native_plan(plan: Plan, store: LogStore) -> NativePlan:
-    """The plan's splits, each in one of the parts.
+    """The plan's files, each in one of the parts.
 
     An engine reads what this library wrote to a local disk: there is nothing between the file and
     the row. Files adopted from elsewhere may differ from what the log says in the spelling and types
     of columns, and rows of a slice with logs are not the rows of its files.
     """
-    kept = np.flatnonzero(plan.mask)
+    nothing = NativePlan([], np.zeros_like(plan.rows), plan.rows)
+    if not isinstance(store, LocalStore):
+        return nothing
+    kept = np.flatnonzero(plain_files(plan))
     rows = _Rows.of(plan, kept)
-    if not isinstance(store, LocalStore) or "log" in rows.kinds:
-        return NativePlan([], plan.mask)
     groups: dict[tuple[object, ...], NativeGroup] = {}
-    others = plan.mask.copy()
+    native = np.zeros_like(plan.rows)
     for i, key, schema_id, values in zip(
         kept, rows.keys, rows.schema_ids, rows.partitions, strict=True
     ):
@@ -66,10 +71,10 @@ def native_plan(plan: Plan, store: LogStore) -> NativePlan:
         like = (schema_id, *values.items())
         group = groups.setdefault(like, NativeGroup([], written, values))
         group.paths.append(f"{store.uri}/{key}")
-        others[i] = False
+        native[i] = True
     if len(groups) > _MOST_GROUPS:
-        return NativePlan([], plan.mask)
-    return NativePlan(list(groups.values()), others)
+        return nothing
+    return NativePlan(list(groups.values()), native, plan.rows & ~native)
 
 
 class _Rows(NamedTuple):
@@ -77,7 +82,6 @@ class _Rows(NamedTuple):
 
     keys: list[str]
     schema_ids: list[int | None]
-    kinds: list[str | None]
     partitions: list[Mapping[str, str | None]]
 
     @classmethod
@@ -90,7 +94,7 @@ class _Rows(NamedTuple):
 
         named = plan.snapshot.partition_columns
         partitions = column("partition_values") if named else [{}] * len(places)
-        return cls(column("key"), column("schema_id"), column("kind"), partitions)
+        return cls(column("key"), column("schema_id"), partitions)
 
 
 def _readable_as_written(key: str, schema_id: int | None, plan: Plan) -> StructType | None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from duckdb._sources import ArrowScanSource
 
 from indextables.arrow.filters import check_evaluable
-from indextables.arrow.read import Reading, read_batches
+from indextables.arrow.read import Reading, read_batches, units_of
 from indextables.core.conditions.predicate import And, Predicate
 from indextables.core.types import schema_to_arrow
 from indextables.engines.duckdb.conditions import predicate_of
@@ -66,7 +66,7 @@ class TableSource(ArrowScanSource):  # type: ignore[misc]  # duckdb's types are 
             plan.predicate,
         )
         wanted = pa.schema([self._schema.field(name) for name in names])
-        batches = (self._batch(batch, wanted) for batch in read_batches(reading, plan.files))
+        batches = (self._batch(batch, wanted) for batch in read_batches(reading, units_of(plan)))
         reader = pa.RecordBatchReader.from_batches(wanted, batches)
         return reader.__arrow_c_stream__(), columns is not None
 

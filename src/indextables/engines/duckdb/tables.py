@@ -12,7 +12,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -201,7 +201,7 @@ def _show_pruned(connection: Any, table: _Registered, condition: Predicate | Non
     rest = None
     if found.others.any():
         rest = f"__indextables_rest_{next(_numbers)}"
-        within = Planner(planner.log, planner.snapshot, found.others)
+        within = replace(planner, within=found.others)
         connection.register(rest, TableDataset(within))
     _create_view(connection, table.name, select_of(found.groups, planner.schema, rest))
     _logger.debug(

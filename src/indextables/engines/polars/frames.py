@@ -8,11 +8,11 @@ from functools import lru_cache
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from indextables.arrow.filters import evaluable_part
 from indextables.arrow.partition import partition_scalar
-from indextables.arrow.read import Reading, read_batches
-from indextables.core.arrays import FileMask
+from indextables.arrow.read import Reading, read_batches, units_of
 from indextables.core.types import Field, StructType, schema_to_arrow
-from indextables.engines.native import NativeGroup, native_plan
+from indextables.engines.native import NativeGroup, NativePlan, native_plan
 from indextables.engines.polars.expressions import predicate_of
 from indextables.scan.plan import Plan
 from indextables.scan.planner import Planner
@@ -33,7 +33,7 @@ def lazy_frame(plan: Plan, store: LogStore) -> pl.LazyFrame:
     found = native_plan(plan, store)
     parts = [_scan(group, schema) for group in found.groups]
     if found.others.any():
-        parts.append(_read(plan, found.others, store))
+        parts.append(_read(plan, found, store))
     if not parts:
         return pl.LazyFrame(schema=polars_schema(schema))
     return parts[0] if len(parts) == 1 else pl.concat(parts)
@@ -81,18 +81,21 @@ def planning_source(planner: Planner) -> pl.LazyFrame:
     return register_io_source(rows, schema=polars_schema(planner.schema))
 
 
-def _read(plan: Plan, mask: FileMask, store: LogStore) -> pl.LazyFrame:
-    """The rows of these splits as our reader gives them, a batch at a time."""
+def _read(plan: Plan, native: NativePlan, store: LogStore) -> pl.LazyFrame:
+    """The rows that are left to our reader, a batch at a time."""
     schema = plan.snapshot.schema
-    splits = plan.snapshot.splits(mask)
+    units = units_of(plan, without=native.mask)
+    filtered = None if plan.predicate is None else evaluable_part(plan.predicate)
 
     def rows(
         columns: list[str] | None, predicate: pl.Expr | None, limit: int | None, size: int | None
     ) -> Iterator[pl.DataFrame]:
         del size
         names = schema.names if columns is None else tuple(columns)
+        # a limit comes before the filter
+        reading = Reading(store, schema, names, filtered if limit is None else None)
         left = limit
-        for batch in read_batches(Reading(store, schema, names), splits):
+        for batch in read_batches(reading, units):
             frame = pl.from_arrow(batch)
             assert isinstance(frame, pl.DataFrame)
             frame = frame if left is None else frame.head(left)

@@ -1,0 +1,128 @@
+"""A slice whose log files set some columns only: the rows of one key combined into one.
+
+Each column is what the newest file that sets it has, back to the last delete of the key; a column that
+no file since then sets is NULL.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from indextables.arrow.filters import to_row_mask
+from indextables.arrow.keys import KeyIndex, Numbers, hidden_mask
+from indextables.arrow.split_reader import Reading, names_in_file, open_split, read_opened, read_split
+from indextables.core.types import StructType, schema_to_arrow
+from indextables.log.rows import loads_extra
+from indextables.log.split import Split
+from indextables.scan.merge import Piece
+from indextables.scan.stats import Recorder
+
+_BATCH_ROWS: Final = 1 << 16
+_MOST_BYTES: Final = 1 << 30
+"""What one array of texts certainly holds."""
+
+
+def combined_rows(
+    reading: Reading, piece: Piece, filesystem: Any, recorder: Recorder
+) -> Iterator[pa.RecordBatch]:
+    """One row per key, at the place of its oldest part; the predicate sees it as a whole."""
+    fields = StructType(reading.needed)
+    wanted = replace(reading, predicate=None).with_columns(*fields.names, *piece.key)
+    key = list(piece.key)
+    parts = [_read_part(wanted, key, split, filesystem, recorder) for split in piece.files]
+    for log in piece.logs:
+        if log.block == "delete":
+            only_keys = wanted.with_columns(*key)
+            batches = read_split(only_keys, log, filesystem, recorder)
+            deleted = pa.Table.from_batches(batches, only_keys.result_schema)
+            parts = [_without(part, key, deleted, log.seq) for part in parts]
+    index = KeyIndex.of(pa.concat_tables([part.rows.select(key) for part in parts]))
+    columns = [_Column.of(name, parts, index) for name in fields.names]
+    schema = schema_to_arrow(fields)
+    _, first = np.unique(index.numbers, return_index=True)
+    order = np.argsort(first)
+    for start in range(0, len(order), _BATCH_ROWS):
+        chosen = order[start : start + _BATCH_ROWS]
+        arrays = [c.take(chosen, f.type) for c, f in zip(columns, schema, strict=True)]
+        yield _finished(reading, arrays, schema, len(chosen))
+
+
+def _finished(reading: Reading, arrays: list[Any], schema: Any, rows: int) -> pa.RecordBatch:
+    # a batch without columns would not know how many rows it has
+    counted = [*arrays, pa.nulls(rows)], schema.append(pa.field("", pa.null()))
+    batch = pa.RecordBatch.from_arrays(counted[0], schema=counted[1])
+    if reading.predicate is not None:
+        batch = batch.filter(to_row_mask(reading.predicate, batch))
+    return batch.select(list(reading.columns))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The rows of one file, with the columns that it sets."""
+
+    seq: int
+    rows: pa.Table
+
+
+def _read_part(
+    wanted: Reading, key: list[str], split: Split, filesystem: Any, recorder: Recorder
+) -> _Part:
+    opened = open_split(filesystem, split, recorder)
+    listed = _columns_set(split)
+    sets = names_in_file(wanted.columns, opened.schema_arrow.names) if listed is None else listed
+    known = {*sets, *key, *split.partition_values}
+    here = replace(wanted, columns=tuple(name for name in wanted.columns if name in known))
+    batches = read_opened(here, split, opened, recorder)
+    return _Part(split.seq, pa.Table.from_batches(batches, here.result_schema))
+
+
+def _columns_set(split: Split) -> frozenset[str] | None:
+    """The columns a log file sets; None: all it has."""
+    tags = loads_extra(split.extra_json).get("tags") or {}
+    return frozenset(json.loads(tags["columns"])) if tags.get("columns") else None
+
+
+def _without(part: _Part, key: list[str], deleted: pa.Table, seq: int) -> _Part:
+    if part.seq >= seq:
+        return part
+    gone = hidden_mask(part.rows.select(key), part.seq, deleted, seq)
+    return replace(part, rows=part.rows.filter(pa.array(~gone))) if gone.any() else part
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One column of all files that set it, and for each key where its newest value is (-1: nowhere)."""
+
+    values: Any
+    places: Numbers
+
+    @classmethod
+    def of(cls, name: str, parts: Sequence[_Part], index: KeyIndex) -> _Column:
+        places = np.full(index.size, -1, np.int64)
+        chunks: list[Any] = []
+        start = length = 0
+        for part in parts:  # oldest first: what is newer is written over it
+            numbers = index.numbers[start : start + part.rows.num_rows]
+            start += part.rows.num_rows
+            if name in part.rows.column_names:
+                places[numbers] = np.arange(length, length + len(numbers))
+                length += len(numbers)
+                chunks += part.rows.column(name).chunks
+        values = pa.chunked_array(chunks) if chunks else None
+        if values is not None and values.nbytes < _MOST_BYTES:
+            values = values.combine_chunks()
+        return cls(values, places)
+
+    def take(self, keys: Numbers, kind: Any) -> pa.Array:
+        """The values of these keys."""
+        if self.values is None:
+            return pa.nulls(len(keys), kind)
+        places = self.places[keys]
+        found = self.values.take(pa.array(places, mask=places < 0))
+        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found

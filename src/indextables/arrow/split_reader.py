@@ -1,0 +1,161 @@
+"""One split into rows: only the columns and row groups that are needed, as the table's schema has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from indextables.arrow.align import align
+from indextables.arrow.filters import to_row_mask
+from indextables.arrow.partition import partition_scalar
+from indextables.arrow.row_groups import row_groups_to_read
+from indextables.core.conditions.predicate import Predicate
+from indextables.core.conditions.rewrite import columns_of
+from indextables.core.types import Field, StructType, schema_to_arrow, type_to_arrow
+from indextables.errors import ObjectNotFoundError, StorageError
+from indextables.log.split import Split
+from indextables.scan.stats import Recorder
+from indextables.storage.base import LogStore
+
+_BATCH_BYTES: Final = 16 << 20
+_BATCH_ROWS: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What to read of each split: some columns, of the rows for which the predicate is TRUE."""
+
+    store: LogStore
+    schema: StructType
+    columns: tuple[str, ...]
+    predicate: Predicate | None = None
+    """Bound to the schema (`core.bind`)."""
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        """The columns asked for, in the order asked for."""
+        fields = {field.name: field for field in self.schema}
+        return schema_to_arrow(StructType(tuple(fields[name] for name in self.columns)))
+
+    @property
+    def needed(self) -> tuple[Field, ...]:
+        """The columns asked for and those the predicate looks at."""
+        names = set(self.columns)
+        if self.predicate is not None:
+            names |= {path[0] for path in columns_of(self.predicate)}
+        return tuple(field for field in self.schema if field.name in names)
+
+    def with_columns(self, *names: str) -> Reading:
+        """The same with these columns, each once."""
+        return replace(self, columns=tuple(dict.fromkeys(names)))
+
+
+def open_split(filesystem: Any, split: Split, recorder: Recorder) -> Any:
+    """The split's Parquet file, counted as opened; a missing or broken one is an error that names it."""
+    try:
+        recorder.add(opened=1)
+        opened = pq.ParquetFile(
+            filesystem.open_input_file(split.path),
+            coerce_int96_timestamp_unit="us",
+            arrow_extensions_enabled=False,
+            page_checksum_verification=True,  # a flipped bit is an error, not a wrong row
+        )
+        recorder.add(read=opened.metadata.serialized_size + 8)
+    except FileNotFoundError as error:
+        raise ObjectNotFoundError(
+            f"the data file {split.path!r} is in the log, but not in the store",
+            hint="Table.check() lists every such file; a version older than the last vacuum cannot be read",
+            key=split.path,
+        ) from error
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(split, error) from error
+    return opened
+
+
+def _unreadable(split: Split, error: Exception) -> StorageError:
+    return StorageError(
+        f"the data file {split.path!r} cannot be read: {error}",
+        hint="Table.check(deep=True) names every file that is damaged",
+        key=split.path,
+    )
+
+
+def read_split(
+    reading: Reading, split: Split, filesystem: Any, recorder: Recorder
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one file, in their order; of a log file, the rows it holds."""
+    return read_opened(reading, split, open_split(filesystem, split, recorder), recorder)
+
+
+def read_opened(
+    reading: Reading, split: Split, opened: Any, recorder: Recorder
+) -> Iterator[pa.RecordBatch]:
+    """The same of a file that was opened before."""
+    footer = opened.metadata
+    groups = row_groups_to_read(footer, split, reading.schema, reading.predicate)
+    fields = reading.needed
+    stored = [f for f in fields if f.name not in split.partition_values]
+    here = names_in_file([f.name for f in stored], opened.schema_arrow.names)
+    recorder.add(read=_bytes_of(footer, groups, set(here.values())))
+    batches = opened.iter_batches(
+        batch_size=_batch_rows(footer, groups), row_groups=groups, columns=list(here.values())
+    )
+    for batch in _checked(batches, split):
+        yield _assemble(reading, split, batch, fields, here)
+
+
+def _checked(batches: Iterator[pa.RecordBatch], split: Split) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from batches
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(split, error) from error
+
+
+def _assemble(
+    reading: Reading, split: Split, batch: Any, fields: Sequence[Field], here: dict[str, str]
+) -> pa.RecordBatch:
+    """The rows as the table has them: partition values filled in, absent columns NULL, types widened."""
+    columns = []
+    for field in fields:
+        if field.name in split.partition_values:
+            value = partition_scalar(split.partition_values[field.name], field.type)
+            columns.append(pa.repeat(value, batch.num_rows))
+        elif field.name in here:
+            columns.append(align(batch.column(here[field.name]), field.type))
+        else:
+            columns.append(pa.nulls(batch.num_rows, type_to_arrow(field.type)))
+    rows = pa.RecordBatch.from_arrays(columns, schema=schema_to_arrow(StructType(tuple(fields))))
+    if reading.predicate is not None:
+        rows = rows.filter(to_row_mask(reading.predicate, rows))
+    return rows.select(list(reading.columns))
+
+
+def names_in_file(wanted: Sequence[str], stored: Sequence[str]) -> dict[str, str]:
+    """For each column the file has, its name there: the same, or else the same but for case."""
+    exact = set(stored)
+    similar = {name.lower(): name for name in reversed(stored)}
+    names = {name: name if name in exact else similar.get(name.lower()) for name in wanted}
+    return {name: found for name, found in names.items() if found is not None}
+
+
+def _bytes_of(metadata: Any, groups: Sequence[int], columns: set[str]) -> int:
+    total: int = 0
+    for group in groups:
+        row_group = metadata.row_group(group)
+        for i in range(row_group.num_columns):
+            chunk = row_group.column(i)
+            if chunk.path_in_schema in columns or chunk.path_in_schema.split(".")[0] in columns:
+                total += chunk.total_compressed_size
+    return total
+
+
+def _batch_rows(metadata: Any, groups: Sequence[int]) -> int:
+    """Rows that take a few megabytes: long texts come in short batches."""
+    rows = sum(metadata.row_group(group).num_rows for group in groups)
+    size = sum(metadata.row_group(group).total_byte_size for group in groups)
+    fit = _BATCH_BYTES * rows // max(size, 1)
+    return int(max(min(fit, _BATCH_ROWS), 256))
