@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from indextables.config import VACUUM_RETENTION
+from indextables.errors import VersionNotFoundError
 from indextables.log.actions import Vacuum
 from indextables.log.plan import CommitPlan, Maintain
 from indextables.log.snapshot import Snapshot
@@ -77,7 +78,7 @@ def _version_at(log: TransactionLog, cutoff: int) -> int:
 
 
 def _plan(log: TransactionLog, snapshot: Snapshot, oldest: int, cutoff: int) -> VacuumPlan:
-    live = frozenset(snapshot.column("key").to_pylist())
+    live = frozenset(snapshot.column("key").to_pylist()) | _live_at(log, oldest)
     fresh, expired = _tombstones(snapshot, cutoff)
 
     def is_garbage(key: str) -> bool:
@@ -91,6 +92,14 @@ def _plan(log: TransactionLog, snapshot: Snapshot, oldest: int, cutoff: int) -> 
         temporaries=tuple(log.store.stale_temporaries(modified_before_ms=cutoff)),
         min_read_version=oldest,
     )
+
+
+def _live_at(log: TransactionLog, version: int) -> frozenset[str]:
+    """The files of the oldest version that stays: it can be read, and restored, whatever clocks said."""
+    try:
+        return frozenset(log.snapshot(version).column("key").to_pylist())
+    except VersionNotFoundError:
+        return frozenset()  # no version is that old
 
 
 def _tombstones(snapshot: Snapshot, cutoff: int) -> tuple[frozenset[str], frozenset[str]]:

@@ -1,0 +1,147 @@
+"""Back to what was: the whole table as it was at a version.
+
+A new version is committed, so that nothing of the history is lost and a restore can itself be undone.
+Files come back as they were: with the `seq`, the file group, the tags and the statistics they had. What
+an application has committed (`txn`) stays committed: a stream does not send its batches again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import islice
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.core.arrays import FileMask
+from indextables.errors import ObjectNotFoundError, SchemaEvolutionError
+from indextables.log.actions import Add, Metadata, Remove
+from indextables.log.plan import CommitPlan, Restore
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.ops.evolve import evolved
+from indextables.ops.result import CommitResult, commit
+from indextables.scan.merge import MergeRule
+
+_THREADS: Final = 8
+_SHOWN: Final = 5
+
+
+def restore(log: TransactionLog, target: Snapshot) -> CommitResult:
+    """Commits the files of `target`, an older version of this table, as all there is in the table.
+
+    The result is exactly that version, whoever commits meanwhile: then the files are compared again.
+    A schema that has only grown since stays as it is, and rows of that time have NULL in newer columns; if
+    the table has been replaced by another one since, its columns, partitions and properties of that
+    version come back as well. ObjectNotFoundError if a vacuum may have deleted a file that is needed.
+    """
+    return commit(log, lambda now: plan_restore(log, now, target), log.snapshot())
+
+
+def plan_restore(log: TransactionLog, now: Snapshot, target: Snapshot) -> CommitPlan:
+    """The removes and adds that turn `now` into `target`."""
+    metadata = _metadata(now.metadata, target.metadata)
+    removes = removes_of(now, outside(now, target))
+    adds = adds_of(target, metadata or now.metadata, outside(target, now))
+    check_kept(log, now, target.version, adds)
+    return CommitPlan(
+        Restore(),
+        "RESTORE",
+        (*(() if metadata is None else (metadata,)), *removes, *adds),
+        parameters={"version": target.version},
+        metrics=metrics(removes, adds),
+    )
+
+
+def _metadata(now: Metadata, then: Metadata) -> Metadata | None:
+    """What the table has to become to hold files of that time; None if it can stay what it is."""
+    if has_grown_from(then, now):
+        return None
+    known = {**now.past_schemas, now.schema_id: now.schema, **then.past_schemas}
+    past = {number: schema for number, schema in known.items() if number != then.schema_id}
+    return replace(then, past_schemas=past)
+
+
+def has_grown_from(then: Metadata, now: Metadata) -> bool:
+    """True if every file of that time can be read, and means the same, as a file of the table now."""
+    if then.partition_columns != now.partition_columns:
+        return False
+    if MergeRule.of(then.properties) != MergeRule.of(now.properties):
+        return False
+    try:
+        return evolved(then, now.schema).schema == now.schema
+    except SchemaEvolutionError:
+        return False
+
+
+def outside(snapshot: Snapshot, other: Snapshot) -> FileMask:
+    """One bit per file of `snapshot`: it is not a file of the other."""
+    found: FileMask = ~np.asarray(
+        pc.is_in(snapshot.column("key"), other.column("key").combine_chunks())
+    )
+    return found
+
+
+def removes_of(snapshot: Snapshot, mask: FileMask, *, data_change: bool = True) -> tuple[Remove, ...]:
+    """What takes these files out of the table."""
+    now = time.time_ns() // 1_000_000
+    keys = snapshot.column("key").filter(pa.array(mask)).to_pylist()
+    return tuple(Remove(key, now, data_change) for key in keys)
+
+
+def adds_of(
+    snapshot: Snapshot, metadata: Metadata, mask: FileMask, *, data_change: bool = True
+) -> tuple[Add, ...]:
+    """What puts these files back as they were, their statistics in the types the columns have now."""
+    splits = replace(snapshot, metadata=metadata).splits(mask)
+    return tuple(replace(split.to_add(), data_change=data_change) for split in splits)
+
+
+def metrics(removes: Sequence[Remove], adds: Sequence[Add]) -> dict[str, int]:
+    """What history shows."""
+    return {
+        "numRemovedFiles": len(removes),
+        "numRestoredFiles": len(adds),
+        "numRestoredBytes": sum(add.size or 0 for add in adds),
+    }
+
+
+def check_kept(log: TransactionLog, now: Snapshot, version: int, adds: Sequence[Add]) -> None:
+    """Every file is there, and no vacuum at work may be about to delete it."""
+    keys = {add.path for add in adds}
+    lowest = now.min_read_version
+    if version < lowest and keys:
+        # A vacuum deletes what version `lowest` and those after it do not have, perhaps right now.
+        lost = keys.difference(log.snapshot(lowest).column("key").to_pylist())
+        if lost:
+            raise _gone(lost, version, f"a vacuum has given up versions below {lowest}")
+    with ThreadPoolExecutor(_THREADS, "indextables-restore") as pool:
+        present = dict(zip(keys, pool.map(lambda key: _exists(log, key), keys), strict=True))
+    if missing := [key for key, is_there in present.items() if not is_there]:
+        raise _gone(missing, version, "they are not in the store any more")
+
+
+def _exists(log: TransactionLog, key: str) -> bool:
+    try:
+        log.store.head(key)
+    except ObjectNotFoundError:
+        return False
+    return True
+
+
+def _gone(keys: Iterable[str], version: int, why: str) -> ObjectNotFoundError:
+    names = sorted(keys)
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ObjectNotFoundError(
+        f"files of version {version} cannot be brought back, {why}: "
+        + ", ".join(map(repr, islice(names, _SHOWN)))
+        + more,
+        hint="restore a newer version; Table.scan(version=…) shows what each still holds",
+        version=version,
+        files=tuple(names),
+    )
