@@ -53,13 +53,17 @@ def register(
     table: str | Path | LogStore,
     *,
     version: int | None = None,
+    read_optimized: bool = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> None:
     """Makes the table queryable under a name; every query opens only the files its filters need.
 
-    It is the version of this moment, or the one asked for, until it is registered again.
+    It is the version of this moment, or the one asked for, until it is registered again. With
+    `read_optimized` log files are left out: rows are those of the last compaction.
     """
-    planner = Planner.open(table, version=version, storage_options=storage_options)
+    planner = Planner.open(
+        table, version=version, storage_options=storage_options, read_optimized=read_optimized
+    )
     found = _Registered(name, planner, _source(connection, planner))
     unregister(connection, name)
     _show(connection, found)

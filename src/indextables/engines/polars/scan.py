@@ -21,14 +21,22 @@ def scan_polars(
     version: int | None = None,
     timestamp: int | dt.datetime | None = None,
     follow: bool = False,
+    read_optimized: bool = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> pl.LazyFrame:
     """The table as a LazyFrame; each collect opens only the files its filters need.
 
     It is the version of this moment, or the one asked for, however often it is collected. With
-    `follow` each collect sees the newest version instead.
+    `follow` each collect sees the newest version instead. With `read_optimized` log files are left
+    out: rows are those of the last compaction, and all of them are read by Polars itself.
     """
-    planner = Planner.open(table, version=version, timestamp=timestamp, storage_options=storage_options)
+    planner = Planner.open(
+        table,
+        version=version,
+        timestamp=timestamp,
+        storage_options=storage_options,
+        read_optimized=read_optimized,
+    )
     if find_spec("polars.lazyframe.resolver") is None:
         return planning_source(planner)
     from indextables.engines.polars.resolver import TableResolver  # noqa: PLC0415 - newer Polars only
