@@ -6,6 +6,7 @@
     │   ├── SchemaMismatchError     the data does not fit the table
     │   ├── SchemaEvolutionError    this change of schema is not possible
     │   ├── UnsupportedTypeError    the format cannot hold this type
+    │   ├── DuplicateKeyError       two rows of the data have the same record key
     │   └── UnknownColumnError      no such column
     ├── TableError
     │   ├── TableNotFoundError      nothing is there
@@ -79,6 +80,10 @@ class SchemaEvolutionError(SchemaError):
 
 class UnsupportedTypeError(SchemaError):
     """The format cannot hold this type."""
+
+
+class DuplicateKeyError(SchemaError):
+    """Two rows of the data have the same record key."""
 
 
 class UnknownColumnError(SchemaError, KeyError):

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from indextables.arguments import (
+    Location,
+    Moment,
+    Progress,
+    condition_of,
+    moment_of,
+    not_a_table,
+    predicate_of,
+    store_of,
+)
 from indextables.arrow.executor import ArrowExecutor
 from indextables.arrow.expressions import Rules
 from indextables.config import Config
-from indextables.core.conditions.column import Column
-from indextables.core.conditions.predicate import BoolRef, Node, Predicate, Ref
 from indextables.core.curves import Curve
-from indextables.core.sets.column_domain import ColumnDomain
 from indextables.core.types import StructType
+from indextables.damaged import describe_log
 from indextables.errors import ConfigError, NotATableError, PredicateError, TableNotFoundError
 from indextables.log.history import HistoryEntry
 from indextables.log.snapshot import Snapshot
@@ -26,24 +32,21 @@ from indextables.ops.convert import convert as _convert
 from indextables.ops.convert import plan_convert
 from indextables.ops.create import as_schema, create, new_metadata
 from indextables.ops.evolve import evolve
-from indextables.ops.foreign import foreign_format
 from indextables.ops.optimize import Clustering, optimize
+from indextables.ops.restore import restore
 from indextables.ops.result import CommitResult
 from indextables.ops.rewrite import Condition, delete, overwrite
+from indextables.ops.rollback import rollback
+from indextables.ops.time_travel import TruncationPlan, truncate_time_travel
+from indextables.ops.upsert import upsert
 from indextables.ops.vacuum import VacuumPlan, vacuum
 from indextables.scan.plan import plan_files
 from indextables.scan.planner import Planner
 from indextables.scans import Query, QueryResult, Scan, TablePlan
-from indextables.sql.predicate import parse_predicate
 from indextables.storage.base import LogStore
-from indextables.storage.open import open_store
 
 if TYPE_CHECKING:
     from indextables.arrow.dataset import TableDataset
-
-Location: TypeAlias = str | Path | LogStore
-Moment: TypeAlias = int | str | dt.datetime
-Progress: TypeAlias = Callable[[int, int], None]
 
 
 class Table:
@@ -61,11 +64,11 @@ class Table:
         options: Mapping[str, Any] | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
-        self._open(_store(path, storage_options), options)
+        self._open(store_of(path, storage_options), options)
         try:
             self._log.snapshot()
         except (TableNotFoundError, NotATableError) as error:
-            raise _not_a_table(self._store, error) from None
+            raise not_a_table(self._store, error) from None
 
     @classmethod
     def create(
@@ -75,6 +78,7 @@ class Table:
         *,
         partition_by: Sequence[str] = (),
         record_key: Sequence[str] = (),
+        merge_mode: str | None = None,
         properties: Mapping[str, Any] | None = None,
         name: str | None = None,
         description: str | None = None,
@@ -83,17 +87,20 @@ class Table:
     ) -> Table:
         """A new, empty table; TableExistsError if there is one.
 
-        `schema` is a `pyarrow.Schema`, a Spark `StructType`, or the JSON text of one.
+        `schema` is a `pyarrow.Schema`, a Spark `StructType`, or the JSON text of one. With a
+        `record_key` rows are identified by these columns, and `upsert` replaces them: whole, or in
+        the `merge_mode` "columns" only the columns it is given.
         """
         metadata = new_metadata(
             as_schema(schema),
             partition_by=partition_by,
             record_key=record_key,
+            merge_mode=merge_mode,
             properties=properties,
             name=name,
             description=description,
         )
-        store = _store(path, storage_options)
+        store = store_of(path, storage_options)
         create(TransactionLog(store, Config.of(session=options)), metadata)
         return cls(store, options=options)
 
@@ -109,7 +116,7 @@ class Table:
         progress: Progress | None = None,
     ) -> Table:
         """Adopts a directory of Parquet files where it is: a log is added, no file is touched."""
-        store = _store(path, storage_options)
+        store = store_of(path, storage_options)
         log = TransactionLog(store, Config.of(session=options))
         plan = plan_convert(
             store, partition_schema=partition_schema, properties=properties, progress=progress
@@ -141,12 +148,15 @@ class Table:
 
     def snapshot(self, version: int | None = None, timestamp: Moment | None = None) -> Snapshot:
         """The table now, at a version, or at a moment (milliseconds, ISO text or aware datetime)."""
-        moment = _moment(timestamp) if isinstance(timestamp, str) else timestamp
-        return self._log.snapshot(version, moment)
+        return self._log.snapshot(version, moment_of(timestamp))
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """The commits that are kept, newest first."""
         return self._log.history(limit)
+
+    def describe_log(self, *, include_all: bool = False) -> Any:
+        """The actions of the log as an Arrow table: from the newest checkpoint on, or all that are kept."""
+        return describe_log(self._store, include_all=include_all)
 
     def __repr__(self) -> str:
         now = self._log.snapshot()
@@ -161,11 +171,16 @@ class Table:
         version: int | None = None,
         timestamp: Moment | None = None,
         timezone: str = "UTC",
+        read_optimized: bool = False,
     ) -> TablePlan:
-        """The files a condition needs: SQL text, a predicate, or a ColumnDomain."""
-        condition = _condition(where, timezone)
+        """The files a condition needs: SQL text, a predicate, or a ColumnDomain.
+
+        With `read_optimized` log files are left out: rows are those of the last compaction.
+        """
+        condition = condition_of(where, timezone)
         snapshot = self.snapshot(version, timestamp)
-        return TablePlan(plan_files(snapshot, condition, timezone), self._store)
+        plan = plan_files(snapshot, condition, timezone, read_optimized=read_optimized)
+        return TablePlan(plan, self._store)
 
     def scan(
         self,
@@ -175,9 +190,16 @@ class Table:
         version: int | None = None,
         timestamp: Moment | None = None,
         timezone: str = "UTC",
+        read_optimized: bool = False,
     ) -> Scan:
         """The rows for which the condition is TRUE, read only from the files that may hold any."""
-        plan = self.plan(where, version=version, timestamp=timestamp, timezone=timezone)
+        plan = self.plan(
+            where,
+            version=version,
+            timestamp=timestamp,
+            timezone=timezone,
+            read_optimized=read_optimized,
+        )
         return plan.scan(columns)
 
     def read(
@@ -187,6 +209,7 @@ class Table:
         version: int | None = None,
         timestamp: Moment | None = None,
         timezone: str = "UTC",
+        read_optimized: bool = False,
     ) -> QueryResult:
         """Runs a QueryBuilder, opening only files that its leading filters do not exclude.
 
@@ -195,8 +218,8 @@ class Table:
         snapshot = self.snapshot(version, timestamp)
         index_column = snapshot.properties.get("index_column")
         predicate = query_builder.pruning_predicate(snapshot.schema, index_column)
-        plan = TablePlan(plan_files(snapshot, predicate, timezone), self._store)
-        return QueryResult(plan, query_builder, index_column, timezone)
+        plan = plan_files(snapshot, predicate, timezone, read_optimized=read_optimized)
+        return QueryResult(TablePlan(plan, self._store), query_builder, index_column, timezone)
 
     def to_dataset(
         self,
@@ -204,6 +227,7 @@ class Table:
         version: int | None = None,
         timestamp: Moment | None = None,
         rules: Rules = Rules.SQL,
+        read_optimized: bool = False,
     ) -> TableDataset:
         """One version as a `pyarrow.dataset.Dataset`: what scans it opens only the files it needs.
 
@@ -213,7 +237,8 @@ class Table:
         # pyarrow.dataset takes 100 ms to load, and pandas with it
         from indextables.arrow.dataset import TableDataset  # noqa: PLC0415
 
-        return TableDataset(Planner(self._log, self.snapshot(version, timestamp)), rules=rules)
+        snapshot = self.snapshot(version, timestamp)
+        return TableDataset(Planner(self._log, snapshot, read_optimized=read_optimized), rules=rules)
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -226,6 +251,17 @@ class Table:
         leaves out are NULL.
         """
         return append(
+            self._log, self._executor, data, merge_schema=merge_schema, options=self._options(options)
+        )
+
+    def upsert(
+        self, data: Any, *, merge_schema: bool = False, options: Mapping[str, Any] | None = None
+    ) -> CommitResult:
+        """Puts each row in the place of the row with its key, or adds it; the table has a record key.
+
+        Where columns are merged, data may leave some out: rows that are there keep theirs.
+        """
+        return upsert(
             self._log, self._executor, data, merge_schema=merge_schema, options=self._options(options)
         )
 
@@ -243,7 +279,7 @@ class Table:
             self._log,
             self._executor,
             data,
-            Condition(_predicate(where, timezone), timezone),
+            Condition(predicate_of(where, timezone), timezone),
             merge_schema=merge_schema,
             options=self._options(options),
         )
@@ -254,7 +290,7 @@ class Table:
         """Removes the rows `where` is TRUE for; "true" removes all."""
         if where is None:
             raise PredicateError("delete needs a condition", hint='delete("true") removes every row')
-        condition = Condition(_predicate(where, timezone), timezone)
+        condition = Condition(predicate_of(where, timezone), timezone)
         return delete(self._log, self._executor, condition, options=self._options(options))
 
     def evolve(self, schema: Any) -> CommitResult:
@@ -285,7 +321,7 @@ class Table:
         return optimize(
             self._log,
             self._executor,
-            Condition(_predicate(where, timezone), timezone),
+            Condition(predicate_of(where, timezone), timezone),
             clustering=None if columns is None else Clustering(tuple(columns), curve),
             target_bytes=target_size,
             options=self._options(options),
@@ -317,9 +353,26 @@ class Table:
         """Per column, how many splits have statistics."""
         return _analyze.statistics_info(self._log.snapshot())
 
+    def restore(self, version: int | None = None, *, timestamp: Moment | None = None) -> CommitResult:
+        """Makes the table what it was at a version or a moment, in a new version.
+
+        A schema that has only grown since stays; rows of that time have NULL in newer columns.
+        """
+        if (version is None) == (timestamp is None):
+            raise ConfigError("restore needs a version or a timestamp", hint="restore(version=12)")
+        return restore(self._log, self.snapshot(version, timestamp))
+
+    def rollback(self, version: int) -> CommitResult:
+        """Undoes what one version did; an error names the later version that builds on it."""
+        return rollback(self._log, version)
+
     def checkpoint(self) -> int:
         """Writes a checkpoint of the newest version and returns that version."""
         return self._log.checkpoint().version
+
+    def truncate_time_travel(self, *, apply: bool = False) -> TruncationPlan:
+        """The log files only older versions need; with `apply=True` the newest version is all there is."""
+        return truncate_time_travel(self._log, apply=apply)
 
     def vacuum(
         self,
@@ -347,62 +400,6 @@ class Table:
         lowered = {key.lower() for key in call or {}}
         weaker = {key: value for key, value in self._session.items() if key.lower() not in lowered}
         return {**weaker, **(call or {})}
-
-
-def check_table(
-    path: Location,
-    *,
-    deep: bool = False,
-    progress: Progress | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-) -> CheckReport:
-    """What `Table.check` finds, also for a table whose log is too damaged to be opened."""
-    store = _store(path, storage_options)
-    log = TransactionLog(store, Config.of())
-    if not log.exists():
-        missing = TableNotFoundError(f"there is no table at {store.uri}", uri=store.uri)
-        raise _not_a_table(store, missing)
-    return check(log, ArrowExecutor(store), deep=deep, progress=progress)
-
-
-def _store(path: Location, options: Mapping[str, Any] | None) -> LogStore:
-    return open_store(path, options=options) if isinstance(path, str | Path) else path
-
-
-def _condition(where: Any, timezone: str) -> Predicate | ColumnDomain | None:
-    match where:
-        case str():
-            return parse_predicate(where, timezone)
-        case Column():
-            return BoolRef(Ref(where.path))
-        case None | ColumnDomain() | Node():
-            return where  # type: ignore[return-value] # every Node is part of the union
-        case _:
-            raise PredicateError(
-                f"a {type(where).__name__} is not a condition",
-                hint="pass SQL text, it.col(...) > 5, or a ColumnDomain",
-            )
-
-
-def _predicate(where: Any, timezone: str) -> Predicate | None:
-    condition = _condition(where, timezone)
-    return condition.to_predicate() if isinstance(condition, ColumnDomain) else condition
-
-
-def _moment(text: str) -> dt.datetime:
-    moment = dt.datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
-
-
-def _not_a_table(
-    store: LogStore, error: TableNotFoundError | NotATableError
-) -> TableNotFoundError | NotATableError:
-    found = foreign_format(store)
-    if found is None:
-        return error
-    return NotATableError(
-        f"{store.uri} is {found.what}, not a table of this library", hint=found.hint, uri=store.uri
-    )
 
 
 def convert(path: Location, **options: Any) -> Table:

@@ -128,7 +128,7 @@ def test_what_cannot_work_is_refused_before_anything_is_written(tmp_path, option
 def test_a_record_key_is_kept_with_the_table(tmp_path):
     """By the names of the schema, in the order given."""
     table = it.Table.create(tmp_path / "t", SCHEMA, record_key=["ID"])
-    assert it.Table(table.uri).properties == {"recordKey": '["id"]'}
+    assert it.Table(table.uri).properties == {"recordKey": '["id"]', "mergeMode": "record"}
 
 
 def test_a_table_is_not_created_twice(tmp_path):

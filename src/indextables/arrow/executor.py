@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from indextables.arrow.cluster import lay_out, pack
 from indextables.arrow.conform import as_reader, check_fits, conform, source_schema
 from indextables.arrow.filters import to_row_mask
+from indextables.arrow.fold import fold_slices
 from indextables.arrow.read import Reading, count_rows, read_batches
 from indextables.arrow.write import Rewritten, WriteTarget, Written, write_splits
 from indextables.core.conditions.predicate import Predicate
@@ -23,6 +24,7 @@ from indextables.core.types import FieldPath, StructType
 from indextables.errors import PredicateError, StorageError
 from indextables.log.actions import Add
 from indextables.log.split import Split
+from indextables.scan.merge import Piece
 from indextables.storage.base import LogStore
 
 _THREADS: Final = 2
@@ -42,6 +44,10 @@ class ArrowExecutor:
         """The schema a table of exactly this data would have."""
         return source_schema(data.schema)
 
+    def fetch(self, data: pa.RecordBatchReader) -> pa.Table:
+        """All rows of the data."""
+        return data.read_all()
+
     def write(
         self,
         data: pa.RecordBatchReader,
@@ -54,7 +60,7 @@ class ArrowExecutor:
         check_fits(data.schema, target.schema, merge=merge)
         batches: Iterable[pa.RecordBatch] = conform(data, target.schema)
         if within is not None:
-            batches = _all_within(batches, within)
+            batches = all_within(batches, within)
         return write_splits(batches, self.store, target)
 
     def rewrite(
@@ -103,6 +109,10 @@ class ArrowExecutor:
         columns, curve = clustering.columns, clustering.curve
         return [lay_out(self.store, splits, target, columns, curve) for splits in groups]
 
+    def fold(self, pieces: Sequence[Piece], target: WriteTarget) -> Iterator[Written]:
+        """The rows each slice shows, as files of its own."""
+        return fold_slices(self.store, pieces, target)
+
     def _rewrite(self, split: Split, condition: Predicate, target: WriteTarget) -> Rewritten | None:
         # The columns of the condition first: most splits that may match do not, or not in part.
         matching = count_rows(Reading(self.store, target.schema, (), condition), [split])
@@ -125,7 +135,8 @@ def _without(batches: Iterable[pa.RecordBatch], condition: Predicate) -> Iterato
         yield batch.filter(pc.invert(to_row_mask(condition, batch)))
 
 
-def _all_within(batches: Iterable[pa.RecordBatch], within: Predicate) -> Iterator[pa.RecordBatch]:
+def all_within(batches: Iterable[pa.RecordBatch], within: Predicate) -> Iterator[pa.RecordBatch]:
+    """The same batches; PredicateError at the first row the condition is not TRUE for."""
     start = 0
     for batch in batches:
         outside = pc.invert(to_row_mask(within, batch))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 
 from indextables.arrow.parquet import ParquetSplit, float_fields, nan_columns
@@ -30,6 +31,7 @@ ROW_GROUP_ROWS: Final = 1 << 20
 MEMORY_BYTES: Final = 256 << 20
 """Rows waiting for their row group, over all partitions together."""
 OPEN_FILES: Final = 100
+_NUMBER: Final = ""  # no column of a table has this name
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +212,19 @@ class _Writer:
                 schema_id=self._target.schema_id,
             )
         )
+
+
+def partition_texts(
+    rows: pa.Table, columns: Sequence[str], schema: StructType
+) -> Iterator[tuple[tuple[str | None, ...], Any]]:
+    """(the log's spelling of the values, numbers of the rows) for each partition these rows are in."""
+    if not columns or not rows.num_rows:
+        yield (), np.arange(rows.num_rows)
+        return
+    numbered = rows.select(list(columns)).append_column(_NUMBER, pa.array(np.arange(rows.num_rows)))
+    for values, found in group_rows(numbered.combine_chunks().to_batches()[0], columns):
+        texts = (_partition_text(n, v, schema) for n, v in zip(columns, values, strict=True))
+        yield tuple(texts), found.column(0).to_numpy()
 
 
 def _pieces(batch: pa.RecordBatch, row_group_bytes: int) -> Iterator[pa.RecordBatch]:

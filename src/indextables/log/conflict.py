@@ -6,7 +6,7 @@ The columns of this table are what the winner *did*, read from its actions; one 
 |---------------|---------------------|-----------------|-----------------|--------------------------|------------------|
 | append        | ok                  | ok              | ok              | ok                       | ok if it fits    |
 | rewrite (P)   | re-plan if may be P | re-plan         | re-plan         | ok                       | re-plan          |
-| upsert (K)    | re-plan if may be K | group gone: re-plan | ok          | ok                       | re-plan          |
+| upsert (K)    | re-plan if may be K | group gone: re-plan | ok (`seq`)  | ok                       | re-plan          |
 | compact       | ok                  | skip group      | ok (`seq`)      | skip group               | ok               |
 | optimize      | ok                  | skip group      | skip group      | skip group               | ok               |
 | analyze       | ok                  | skip path       | ok              | skip path                | skip columns     |
@@ -101,8 +101,8 @@ def _check(plan: CommitPlan, winner: Winner) -> Outcome:
     match plan.verb:
         case Append():
             return _append(plan, winner)
-        case Rewrite(where):
-            return _rewrite(plan, where, winner)
+        case Rewrite():
+            return _rewrite(plan, plan.verb, winner)
         case Upsert():
             return _upsert(plan.verb, winner)
         case Compact():
@@ -164,18 +164,24 @@ def _does_not_fit(written: StructType, before: Metadata, after: Metadata) -> str
     return f"column {'.'.join(required[0])} is new and must not be NULL" if required else None
 
 
-def _rewrite(plan: CommitPlan, where: Any | None, winner: Winner) -> Outcome:
+def _rewrite(plan: CommitPlan, verb: Rewrite, winner: Winner) -> Outcome:
     if winner.changes_metadata:
         return Replan(f"version {winner.version} changed the schema")
     if lost := plan.removed() & winner.removed:
         return Replan(f"version {winner.version} removed {min(lost)!r} too")
-    if winner.before.groups_of(plan.removed()) & winner.log_groups:
-        # the files that replace mine would be newer than this log, and bring its rows back
+    logged = plan.logged_groups()
+    if gone := logged & winner.vanished_groups:
+        return Replan(f"version {winner.version} removed the file group {min(gone)!r}")
+    if (winner.before.groups_of(plan.removed()) | logged) & winner.log_groups:
+        # A file of mine would be newer than this log: what replaces a file would bring its rows back,
+        # and a delete would hit a row that no longer satisfies the condition.
         return Replan(f"version {winner.version} changed rows of a slice that is rewritten here")
     if winner.revived:
         return _replan_revived(winner)
-    if _may_hold(where, winner).any():
+    if _may_hold(verb.where, winner).any():
         return Replan(f"version {winner.version} added rows that may be affected")
+    if verb.inserted is not None and _may_hold(verb.inserted, winner).any():
+        return Replan(f"version {winner.version} added rows that may have the same keys")
     return Rebase()
 
 
@@ -186,9 +192,17 @@ def _upsert(verb: Upsert, winner: Winner) -> Outcome:
         return Replan(f"version {winner.version} removed the file group {min(gone)!r}")
     if winner.revived:
         return _replan_revived(winner)
-    # a log file in a known group holds keys of that group only, and `seq` decides between us
-    if (_may_hold(verb.keys, winner) & winner.in_new_groups()).any():
+    # In a group of mine `seq` decides between us: both know the key to be there, and nowhere else.
+    # Not for a key I insert: it may have been there when the winner began, and gone when I did.
+    elsewhere = ~winner.in_groups(verb.groups)
+    held = _may_hold(verb.keys, winner) & elsewhere
+    if verb.inserted is not None:
+        held |= _may_hold(verb.inserted, winner)
+    if held.any():
         return Replan(f"version {winner.version} added rows that may have the same keys")
+    if verb.partial and (verb.groups & winner.shrunk_groups):
+        # what is not set here comes from the row as it was, and the row may be gone
+        return Replan(f"version {winner.version} removed rows whose columns are set here")
     return Rebase()
 
 

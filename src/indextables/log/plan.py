@@ -22,6 +22,8 @@ class Rewrite:
     """Overwrite or delete: every row that satisfies `where` was looked at (None: all rows)."""
 
     where: Any | None = None
+    inserted: Any | None = None
+    """A condition on the keys that get a new row, in a table with a record key; None: no key does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,10 @@ class Upsert:
     keys: Any | None = None
     groups: frozenset[str] = frozenset()
     """File groups that receive a log file."""
+    inserted: Any | None = None
+    """A condition on those of the keys that get a new row in a new group; None: no key does."""
+    partial: bool = False
+    """Only some columns are set: the values of the others were relied on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,11 @@ class CommitPlan:
     def removed(self) -> frozenset[str]:
         """Keys of the files this commit removes."""
         return frozenset(action.path for action in self.all_actions() if isinstance(action, Remove))
+
+    def logged_groups(self) -> frozenset[str]:
+        """File groups that receive a log file by this commit."""
+        adds = (a for a in self.all_actions() if isinstance(a, Add) and a.kind == "log")
+        return frozenset(add.file_group for add in adds if add.file_group is not None)
 
     def txn(self) -> Txn | None:
         """The application's own version, where it gave one."""

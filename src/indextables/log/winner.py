@@ -68,16 +68,17 @@ class Winner:
         logs = self.adds.filter(pc.equal(self.adds.column("kind"), "log"))
         return frozenset(logs.column("file_group").drop_null().to_pylist())
 
-    @cached_property
-    def old_groups(self) -> frozenset[str]:
-        """Of the groups it wrote to, those that existed before."""
-        mine = frozenset(pc.unique(self.adds.column("file_group").drop_null()).to_pylist())
-        return mine & self.before.groups
+    def in_groups(self, groups: frozenset[str]) -> npt.NDArray[np.bool_]:
+        """Of `new_rows`, those in these file groups."""
+        found = pc.is_in(self.new_rows.column("file_group"), pa.array(sorted(groups), pa.string()))
+        return np.asarray(found)
 
-    def in_new_groups(self) -> npt.NDArray[np.bool_]:
-        """Of `new_rows`, those in groups that did not exist before (or in no group at all)."""
-        groups = self.new_rows.column("file_group")
-        return ~np.asarray(pc.is_in(groups, pa.array(self.old_groups, pa.string())))
+    @cached_property
+    def shrunk_groups(self) -> frozenset[str]:
+        """File groups that lost rows: a file with its rows, or rows named by a delete log."""
+        deletes = self.adds.filter(self._is_delete()).column("file_group").drop_null().to_pylist()
+        lost = self.before.groups_of(self.dropped) if self.dropped else frozenset()
+        return lost | frozenset(deletes)
 
     @cached_property
     def vanished_groups(self) -> frozenset[str]:

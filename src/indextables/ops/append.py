@@ -14,6 +14,8 @@ from indextables.ops.evolve import evolved, merged_schema, settle
 from indextables.ops.executor import Executor
 from indextables.ops.result import CommitResult, commit
 from indextables.ops.target import config_for, write_target
+from indextables.ops.upsert import is_done, upsert
+from indextables.scan.merge import RECORD_KEY
 
 
 def append(
@@ -27,9 +29,14 @@ def append(
 ) -> CommitResult:
     """Commits the rows of `data`; nothing, if there are none and nothing else changes.
 
-    With `txn`, a batch that this application has already committed is not committed again.
+    With `txn`, a batch that this application has already committed is not committed again. In a table
+    with a record key no key occurs twice, so there it is an upsert.
     """
     snapshot = log.snapshot()
+    if RECORD_KEY in snapshot.properties:
+        return upsert(
+            log, executor, data, merge_schema=merge_schema, options=options, txn=txn, operation="APPEND"
+        )
     config = config_for(snapshot.properties, options)
     if is_done(snapshot, txn):
         return CommitResult(snapshot.version, "APPEND", committed=False)
@@ -50,9 +57,3 @@ def plan_append(
     metadata, adds = settle(snapshot.metadata, written_with, written.adds)
     actions: tuple[Action, ...] = (*metadata, *((txn,) if txn else ()), *adds)
     return CommitPlan(Append(), "APPEND", actions, metrics=written.metrics)
-
-
-def is_done(snapshot: Snapshot, txn: Txn | None) -> bool:
-    """Whether the application has committed this batch, or a later one, before."""
-    done = snapshot.txns.get(txn.app_id) if txn else None
-    return txn is not None and done is not None and done.version >= txn.version

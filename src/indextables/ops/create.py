@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pyarrow as pa
 from indextables.arrow.conform import source_schema
 from indextables.core.types import (
     DataType,
+    Field,
     ListType,
     MapType,
     PrimitiveType,
@@ -23,16 +24,14 @@ from indextables.core.types import (
     schema_from_json,
     type_name,
 )
-from indextables.errors import NotATableError, SchemaError, TableExistsError
-from indextables.log.actions import Metadata, Protocol
+from indextables.errors import ConfigError, NotATableError, SchemaError, TableExistsError
+from indextables.log.actions import COMMIT_TRAILER, MERGE_ON_READ, Metadata, Protocol
 from indextables.log.plan import ChangeSchema, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.foreign import foreign_format
 from indextables.ops.result import CommitResult
 from indextables.ops.target import config_for
-
-RECORD_KEY: Final = "recordKey"
-"""The property that holds the columns identifying a row, as a JSON list."""
+from indextables.scan.merge import MERGE_MODE, RECORD_KEY, MergeMode
 
 
 def new_metadata(
@@ -40,6 +39,7 @@ def new_metadata(
     *,
     partition_by: Sequence[str] = (),
     record_key: Sequence[str] = (),
+    merge_mode: str | None = None,
     properties: Mapping[str, Any] | None = None,
     name: str | None = None,
     description: str | None = None,
@@ -48,8 +48,7 @@ def new_metadata(
     _check_names(schema, "")
     texts = {key: _property_text(value) for key, value in (properties or {}).items()}
     partitions = _partition_columns(schema, partition_by)
-    if key := _key_columns(schema, record_key):
-        texts[RECORD_KEY] = json.dumps(key)
+    texts |= _key_properties(texts, _key_columns(schema, record_key, partitions), merge_mode)
     config_for(texts, None)
     return Metadata(
         id=str(uuid4()),
@@ -65,8 +64,15 @@ def new_metadata(
 def create(log: TransactionLog, metadata: Metadata) -> CommitResult:
     """Version 0 of a table without rows; TableExistsError if there is one, NotATableError if there is data."""
     check_vacant(log)
-    plan = CommitPlan(ChangeSchema(), "CREATE TABLE", (Protocol(), metadata))
+    plan = CommitPlan(ChangeSchema(), "CREATE TABLE", (protocol_for(metadata), metadata))
     return CommitResult(log.create(plan).version, plan.operation)
+
+
+def protocol_for(metadata: Metadata) -> Protocol:
+    """What a table with this metadata asks of its readers and writers."""
+    if RECORD_KEY not in metadata.properties:
+        return Protocol()
+    return Protocol(reader_features=(MERGE_ON_READ,), writer_features=(COMMIT_TRAILER, MERGE_ON_READ))
 
 
 def check_vacant(log: TransactionLog) -> None:
@@ -156,27 +162,63 @@ def _partition_columns(schema: StructType, names: Sequence[str]) -> tuple[str, .
     return columns
 
 
-def _key_columns(schema: StructType, names: Sequence[str]) -> list[str]:
+def _key_properties(
+    given: Mapping[str, str], key: Sequence[str], merge_mode: str | None
+) -> dict[str, str]:
+    """The properties of a table with this key, none without one; ConfigError if they contradict."""
+    for name, argument in ((RECORD_KEY, "record_key"), (MERGE_MODE, "merge_mode")):
+        if name in given:
+            raise ConfigError(
+                f"the property {name!r} is not set by hand", hint=f"pass {argument}=… instead", key=name
+            )
+    if merge_mode not in (None, MergeMode.RECORD, MergeMode.COLUMNS):
+        raise ConfigError(
+            f"there is no merge mode {merge_mode!r}",
+            hint="choose 'record' or 'columns'",
+            value=merge_mode,
+        )
+    if not key:
+        if merge_mode is not None:
+            raise ConfigError(
+                "merge_mode says how rows with one key are merged, and there is no key",
+                hint="pass record_key=[…] too, or leave merge_mode out",
+            )
+        return {}
+    return {RECORD_KEY: json.dumps(key), MERGE_MODE: merge_mode or MergeMode.RECORD.value}
+
+
+def _key_columns(
+    schema: StructType, names: Sequence[str], partition_columns: Sequence[str]
+) -> list[str]:
     found = [_top_level(schema, name, "key") for name in names]
     fields = {field.name: field for field in schema}
-    for name, kind in found:
-        field = fields[name]
-        reason = (
-            "may be NULL"
-            if field.nullable
-            else "is a float, and NaN has no identity"
-            if is_float(kind)
-            else f"is {type_name(kind)}, which has no order of its own"
-            if not is_orderable(kind, field.metadata)
-            else None
-        )
-        if reason:
+    for name, _ in found:
+        if reason := key_problem(fields[name]):
             raise SchemaError(
                 f"column {name!r} {reason}, so it cannot identify a row",
                 hint="use NOT NULL columns of integers, decimals, dates, timestamps, texts or bytes",
                 column=name,
             )
-    return [name for name, _ in found]
+    columns = [name for name, _ in found]
+    if len(set(columns)) < len(columns):
+        raise SchemaError(f"record key {list(names)} repeats a column")
+    if columns and set(columns) <= set(partition_columns):
+        raise SchemaError(
+            "every column of the record key is a partition column, so a partition could hold one row",
+            hint="add the column that tells the rows of a partition apart",
+        )
+    return columns
+
+
+def key_problem(field: Field) -> str | None:
+    """Why this column cannot be part of a record key; None if it can."""
+    if field.nullable:
+        return "may be NULL"
+    if is_float(field.type):
+        return "is a float, and NaN has no identity"
+    if not is_orderable(field.type, field.metadata):
+        return f"is {type_name(field.type)}, which has no order of its own"
+    return None
 
 
 def _top_level(schema: StructType, name: str, role: str) -> tuple[str, DataType]:

@@ -7,10 +7,10 @@ from contextlib import suppress
 from typing import Any
 
 from indextables.errors import TableExistsError
-from indextables.log.actions import Metadata, Protocol, Txn
+from indextables.log.actions import Metadata, Txn
 from indextables.log.plan import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.create import check_vacant
+from indextables.ops.create import check_vacant, protocol_for
 from indextables.ops.executor import Executor
 from indextables.ops.result import CommitResult
 from indextables.ops.target import config_for, write_target
@@ -34,7 +34,7 @@ def create_as(
     config = config_for(metadata.properties, options)
     target = write_target(metadata, 0, config)
     written = executor.write(executor.prepare(data), target)
-    actions = (Protocol(), metadata, *((txn,) if txn else ()), *written.adds)
+    actions = (protocol_for(metadata), metadata, *((txn,) if txn else ()), *written.adds)
     plan = CommitPlan(Append(), "CREATE TABLE AS SELECT", actions, metrics=written.metrics)
     try:
         done = log.create(plan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from indextables.arrow.write import Rewritten, WriteTarget, Written
@@ -10,6 +10,7 @@ from indextables.core.conditions.predicate import Predicate
 from indextables.core.statistics.stats import SplitStats
 from indextables.core.types import FieldPath, StructType
 from indextables.log.split import Split
+from indextables.scan.merge import Piece
 
 
 class Executor(Protocol):
@@ -21,6 +22,10 @@ class Executor(Protocol):
 
     def source_schema(self, data: Any) -> StructType:
         """The schema a table of exactly this (prepared) data would have."""
+        ...
+
+    def fetch(self, data: Any) -> Any:
+        """The prepared data as an Arrow table in this process: writes by key place its rows one by one."""
         ...
 
     def write(
@@ -57,4 +62,8 @@ class Executor(Protocol):
 
         Along the curve of an `ops.optimize.Clustering`, or in their order without one.
         """
+        ...
+
+    def fold(self, pieces: Sequence[Piece], target: WriteTarget) -> Iterable[Written]:
+        """The rows each slice shows, as files of its own, in the order of the slices."""
         ...

@@ -12,61 +12,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.arrow.filters import check_evaluable
 from indextables.arrow.write import Rewritten, Written
-from indextables.core.binding.bind import bind
 from indextables.core.conditions.predicate import Predicate
-from indextables.core.conditions.render import to_sql
 from indextables.core.pruning.prune import may_match, must_match
 from indextables.log.actions import Add, Metadata, Remove, Txn
 from indextables.log.plan import CommitPlan, Rewrite
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.append import is_done
+from indextables.ops.condition import Condition, SamePartitions
 from indextables.ops.evolve import evolved, merged_schema, settle
 from indextables.ops.executor import Executor
-from indextables.ops.partitions import partition_condition
+from indextables.ops.keyed_rewrite import delete_by_key, overwrite_by_key
 from indextables.ops.result import CommitResult, commit
 from indextables.ops.target import config_for, write_target
+from indextables.ops.upsert import is_done
+from indextables.scan.merge import RECORD_KEY
 
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """Which rows to remove, as the user said it; bound anew to each snapshot. None: all rows."""
-
-    where: Predicate | None = None
-    timezone: str = "UTC"
-    shown: Mapping[str, str] | None = None
-    """What history shows instead of the condition itself."""
-
-    def bound(self, snapshot: Snapshot) -> Predicate | None:
-        """In terms of this snapshot's columns; PredicateError if rows cannot be told apart by it."""
-        if self.where is None:
-            return None
-        bound = bind(self.where, snapshot.schema, timezone=self.timezone)
-        check_evaluable(bound)
-        return bound
-
-    @property
-    def parameters(self) -> dict[str, str]:
-        """What history shows."""
-        if self.shown is not None:
-            return dict(self.shown)
-        return {} if self.where is None else {"predicate": to_sql(self.where)}
-
-
-@dataclass(frozen=True, slots=True)
-class SamePartitions:
-    """The rows of every partition that the new data has a row in; all rows if there are no partitions."""
-
-    def of(self, written: Written, metadata: Metadata) -> Condition:
-        """The condition, now that the new data is known."""
-        if not metadata.partition_columns:
-            return Condition()
-        return Condition(
-            partition_condition([add.partition_values for add in written.adds], metadata),
-            shown={"mode": "dynamic"},
-        )
+__all__ = ["Condition", "RewritePlanner", "SamePartitions", "delete", "overwrite"]
 
 
 def delete(
@@ -78,6 +40,8 @@ def delete(
 ) -> CommitResult:
     """Commits the table without the rows the condition is TRUE for; nothing, if there are none."""
     snapshot = log.snapshot()
+    if RECORD_KEY in snapshot.properties:
+        return delete_by_key(log, condition, snapshot, options)
     return _commit(log, RewritePlanner(executor, condition, "DELETE", options), snapshot)
 
 
@@ -101,6 +65,11 @@ def overwrite(
     if is_done(snapshot, txn):
         return CommitResult(snapshot.version, "OVERWRITE", committed=False)
     prepared = executor.prepare(data)
+    if RECORD_KEY in snapshot.properties:
+        raw = executor.fetch(prepared)
+        return overwrite_by_key(
+            log, raw, condition, snapshot, merge_schema=merge_schema, options=options, txn=txn
+        )
     metadata = snapshot.metadata
     if merge_schema:
         incoming = executor.source_schema(prepared)

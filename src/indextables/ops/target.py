@@ -11,6 +11,7 @@ from indextables.config import TARGET_FILE_SIZE, Config
 from indextables.core.statistics.stats import stats_columns
 from indextables.core.statistics.truncate import TruncationOptions
 from indextables.log.actions import Metadata
+from indextables.scan.merge import MergeRule
 
 
 def config_for(properties: Mapping[str, str], options: Mapping[str, Any] | None) -> Config:
@@ -21,13 +22,18 @@ def config_for(properties: Mapping[str, str], options: Mapping[str, Any] | None)
 
 
 def write_target(metadata: Metadata, read_version: int, config: Config) -> WriteTarget:
-    """A fresh directory whose name says which version the writer had read: vacuum relies on it."""
+    """A fresh directory whose name says which version the writer had read: vacuum relies on it.
+
+    The columns of a record key always get statistics: by them an upsert finds the files it must look into.
+    """
+    wanted = stats_columns(metadata.schema, metadata.partition_columns, config)
+    key = [(n,) for n in MergeRule.of(metadata.properties).key if n not in metadata.partition_columns]
     return WriteTarget(
         schema=metadata.schema,
         partition_columns=metadata.partition_columns,
         schema_id=metadata.schema_id,
         directory=f"data/{read_version}-{uuid4()}",
-        stats_columns=stats_columns(metadata.schema, metadata.partition_columns, config),
+        stats_columns=(*wanted, *(path for path in key if path not in wanted)),
         truncation=TruncationOptions.from_config(config),
         split_bytes=config.get(TARGET_FILE_SIZE),
     )

@@ -26,6 +26,11 @@ def slices_of(snapshot: Snapshot) -> Slices | None:
     deletes = as_mask(pc.equal(blocks, "delete"))
     block = np.where(is_log, np.where(deletes, Block.DELETE, Block.DATA), Block.BASE).astype(np.int8)
     rule, sets = MergeRule.of(snapshot.properties), None
+    if not rule.key:
+        raise ProtocolError(
+            "the table has log files whose rows must be merged with older ones, and no record key says how",
+            hint="Table.check() lists these files; a writer that is not ours has added them",
+        )
     if rule.mode is MergeMode.COLUMNS:
         sets = ColumnSets.from_tags(snapshot.column("extra"), block == Block.DATA, rule.key)
     return Slices.of(

@@ -48,6 +48,10 @@ class SparkExecutor:
         """The schema a table of exactly this data would have."""
         return frame_schema(data)
 
+    def fetch(self, data: DataFrame) -> Any:
+        """All rows of the DataFrame as an Arrow table in this process."""
+        return data.toArrow()
+
     def write(
         self,
         data: DataFrame,

@@ -1,0 +1,176 @@
+"""What every write to a table with a record key needs: rows with distinct keys, and files written once.
+
+The rows are held in memory: they are placed again for every snapshot a commit is tried on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from indextables.arrow.conform import check_fits, conform
+from indextables.arrow.keys import Numbers, repeated_mask
+from indextables.arrow.log_files import as_new_groups, write_log
+from indextables.arrow.place import Home, key_condition
+from indextables.arrow.write import WriteTarget, Written, write_splits
+from indextables.core.binding.bind import bind
+from indextables.core.conditions.predicate import Predicate
+from indextables.core.types import StructType, schema_to_arrow
+from indextables.errors import DuplicateKeyError, SchemaError
+from indextables.log.actions import Add, Metadata
+from indextables.log.plan import CommitPlan
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.ops.result import CommitResult, commit
+from indextables.ops.target import config_for, write_target
+from indextables.scan.merge import MergeRule
+from indextables.storage.base import LogStore
+
+Block: TypeAlias = Literal["data", "delete"]
+
+
+def rule_of(metadata: Metadata, verb: str) -> MergeRule:
+    """How this table merges rows; SchemaError if it has no key, which `verb` cannot do without."""
+    rule = MergeRule.of(metadata.properties)
+    if not rule.key:
+        raise SchemaError(
+            f"{verb} replaces rows by their key, and this table has none",
+            hint="create it with record_key=[…], or use append, overwrite and delete",
+        )
+    return rule
+
+
+def distinct_rows(raw: pa.Table, schema: StructType, rule: MergeRule, *, merge: bool) -> pa.Table:
+    """The data as rows of this schema; DuplicateKeyError if two of them have one key."""
+    check_fits(raw.schema, schema, merge=merge)
+    rows = pa.Table.from_batches(conform(raw.to_batches(), schema), schema_to_arrow(schema))
+    keys = rows.select(list(rule.key))
+    repeated = repeated_mask(keys)
+    if repeated.any():
+        first = int(np.argmax(repeated))
+        key = {name: _shown(keys.column(name)[first]) for name in rule.key}
+        raise DuplicateKeyError(
+            f"{int(repeated.sum())} rows of the data repeat the key of an earlier row, the first of them "
+            f"{', '.join(f'{name} = {value}' for name, value in key.items())}",
+            hint="keep one row for each key: which of them is newer, the data does not say",
+            row=first,
+            record_key=key,
+        )
+    return rows
+
+
+def _shown(value: Any) -> Any:
+    """The value as Python has it; its text where Python has none (a year outside 1-9999)."""
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):
+        return str(value.cast(pa.int64()))
+
+
+@dataclass
+class Files:
+    """The files of one write. What was written for one snapshot serves the next one as well."""
+
+    store: LogStore
+    options: Mapping[str, Any] | None
+    _written: dict[Any, Written] = field(default_factory=dict)
+    _targets: dict[Metadata, WriteTarget] = field(default_factory=dict)
+
+    def log(
+        self,
+        metadata: Metadata,
+        version: int,
+        home: Home,
+        rows: pa.Table,
+        *,
+        block: Block,
+        what: bytes,
+        partial: bool = False,
+    ) -> Written:
+        """These rows as a log of this group; `what` tells different rows for one group apart."""
+        target = self._target(metadata, version)
+        columns = rows.column_names if partial else None
+        return self._once(
+            (metadata.schema_id, home.group, block, what),
+            lambda: write_log(self.store, target, home, rows, block=block, columns=columns),
+        )
+
+    def bases(self, metadata: Metadata, version: int, rows: pa.Table, what: bytes) -> Written:
+        """These rows as bases of new groups; `what` tells different rows of one write apart."""
+        target = self._target(metadata, version)
+        return self._once(
+            (metadata.schema_id, None, what),
+            lambda: as_new_groups(write_splits(rows.to_batches(), self.store, target)),
+        )
+
+    def discard(self) -> None:
+        """Deletes all that was written: for a write that never tried to commit."""
+        for written in self._written.values():
+            for add in written.adds:
+                with suppress(Exception):
+                    self.store.delete(add.path)
+
+    def _target(self, metadata: Metadata, version: int) -> WriteTarget:
+        if metadata not in self._targets:
+            config = config_for(metadata.properties, self.options)
+            self._targets[metadata] = write_target(metadata, version, config)
+        return self._targets[metadata]
+
+    def _once(self, what: Any, write: Callable[[], Written]) -> Written:
+        if what not in self._written:
+            self._written[what] = write()
+        return self._written[what]
+
+
+class KeyedPlanner(Protocol):
+    """Plans one change of a table with a record key against any snapshot of it."""
+
+    files: Files
+
+    def __call__(self, snapshot: Snapshot) -> CommitPlan:
+        """The commit for this snapshot."""
+        ...
+
+
+def commit_keyed(log: TransactionLog, planner: KeyedPlanner, snapshot: Snapshot) -> CommitResult:
+    """Commits what the planner plans; if it cannot plan at all, nothing is left behind."""
+    try:
+        first = planner(snapshot)
+    except BaseException:
+        # No commit was attempted yet, so nobody can refer to these files.
+        planner.files.discard()
+        raise
+    return commit(log, lambda now: first if now is snapshot else planner(now), snapshot)
+
+
+def condition_on(keys: pa.Table, schema: StructType, snapshot: Snapshot) -> Predicate:
+    """The condition that a row has one of these keys, for the statistics of this snapshot.
+
+    The keys are of `schema`, which may be wider than the snapshot's: this write may be what widens it.
+    """
+    condition = key_condition(keys, schema)
+    return condition if schema == snapshot.schema else bind(condition, snapshot.schema)
+
+
+def metrics_of(*written: Written) -> dict[str, int]:
+    """The numbers of all these files together."""
+    names = ("numAddedFiles", "numOutputBytes", "numTruncatedColumns", "truncationBytesSaved")
+    return {name: sum(w.metrics.get(name, 0) for w in written) for name in names}
+
+
+def adds_of(*written: Written) -> tuple[Add, ...]:
+    """The adds of all these files."""
+    return tuple(add for w in written for add in w.adds)
+
+
+def by_number(numbers: Numbers, rows: Numbers) -> dict[int, Numbers]:
+    """The rows of each number, ascending."""
+    order = np.lexsort((rows, numbers))
+    cuts = np.flatnonzero(np.diff(numbers[order])) + 1
+    parts = np.split(order, cuts) if len(order) else []
+    return {int(numbers[part[0]]): rows[part] for part in parts}

@@ -1,0 +1,194 @@
+"""Delete and overwrite in a table with a record key: whole slices go by metadata, other rows by delete logs.
+
+A slice goes as a whole only if every file of it that holds rows must match: a data log alone never
+goes, because the older rows it replaced would be there again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from indextables.arrow.conform import conform, source_schema
+from indextables.arrow.executor import all_within
+from indextables.arrow.keys import KeyIndex, repeated_mask
+from indextables.arrow.place import Home, live_places
+from indextables.arrow.read import Reading
+from indextables.arrow.write import Written
+from indextables.core.pruning.prune import may_match
+from indextables.core.types import StructType, schema_to_arrow
+from indextables.log.actions import Metadata, Remove, Txn
+from indextables.log.plan import CommitPlan, Rewrite
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.ops.condition import Condition, SamePartitions
+from indextables.ops.evolve import evolved, merged_schema
+from indextables.ops.keyed import (
+    Files,
+    adds_of,
+    by_number,
+    commit_keyed,
+    condition_on,
+    distinct_rows,
+    metrics_of,
+    rule_of,
+)
+from indextables.ops.matching import Mask, Matcher
+from indextables.ops.result import CommitResult
+
+
+def delete_by_key(
+    log: TransactionLog,
+    condition: Condition,
+    snapshot: Snapshot,
+    options: Mapping[str, Any] | None,
+) -> CommitResult:
+    """Commits the table without the rows the condition is TRUE for; nothing, if there are none."""
+    planner = _planner(log, condition, "DELETE", snapshot, options)
+    return commit_keyed(log, planner, snapshot)
+
+
+def overwrite_by_key(
+    log: TransactionLog,
+    raw: pa.Table,
+    condition: Condition | SamePartitions,
+    snapshot: Snapshot,
+    *,
+    merge_schema: bool,
+    options: Mapping[str, Any] | None,
+    txn: Txn | None,
+) -> CommitResult:
+    """Commits `raw` in place of the rows the condition is TRUE for, and of every row with a key of `raw`."""
+    planner = _planner(log, condition, "OVERWRITE", snapshot, options)
+    planner.raw, planner.merge_schema, planner.txn = raw, merge_schema, txn
+    return commit_keyed(log, planner, snapshot)
+
+
+def _planner(
+    log: TransactionLog,
+    condition: Condition | SamePartitions,
+    operation: str,
+    snapshot: Snapshot,
+    options: Mapping[str, Any] | None,
+) -> KeyedRewritePlanner:
+    key = rule_of(snapshot.metadata, operation.lower()).key
+    return KeyedRewritePlanner(
+        condition, operation, key, Files(log.store, options), Matcher(log.store, key)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """The rows an overwrite brings, as one version of the table takes them."""
+
+    metadata: Metadata
+    keys: pa.Table
+    written: Written
+
+
+@dataclass
+class KeyedRewritePlanner:
+    """Plans the same change against whatever snapshot is the newest."""
+
+    condition: Condition | SamePartitions
+    operation: str
+    key: tuple[str, ...]
+    files: Files
+    matcher: Matcher
+    raw: pa.Table | None = None
+    merge_schema: bool = False
+    txn: Txn | None = None
+    _replacements: dict[Metadata, Replacement] = field(default_factory=dict)
+
+    def __call__(self, snapshot: Snapshot) -> CommitPlan:
+        """The removes, delete logs and new groups that turn this snapshot into the one asked for."""
+        new = self._replacement(snapshot)
+        condition = self.condition
+        if isinstance(condition, SamePartitions):
+            condition = condition.of(new.written, new.metadata)
+        bound = condition.bound(snapshot)
+        found = self.matcher.find(snapshot, bound)
+        replaced = self._rows_with(new, snapshot, ~found.files)
+        logs = [
+            self._delete_log(
+                new.metadata, snapshot.version, home, found.keys.get(home), replaced.get(home)
+            )
+            for home in {**found.keys, **replaced}
+        ]
+        now = time.time_ns() // 1_000_000
+        removes = (Remove(path, now) for path in _paths(snapshot, found.files))
+        metadata = () if new.metadata == snapshot.metadata else (new.metadata,)
+        txn = () if self.txn is None else (self.txn,)
+        inserted = None
+        if new.keys.num_rows:
+            inserted = condition_on(new.keys, new.metadata.schema, snapshot)
+        deleted = {} if found.num_rows is None else {"numDeletedRows": found.num_rows}
+        return CommitPlan(
+            Rewrite(bound, inserted),
+            self.operation,
+            (*metadata, *txn, *removes, *adds_of(*logs, new.written)),
+            parameters=condition.parameters,
+            metrics={
+                **metrics_of(*logs, new.written),
+                **deleted,
+                "numOutputRows": new.keys.num_rows,
+                "numRemovedFiles": int(np.count_nonzero(found.files)),
+                "numTouchedGroups": len(logs),
+            },
+        )
+
+    def _replacement(self, snapshot: Snapshot) -> Replacement:
+        metadata = snapshot.metadata
+        if metadata not in self._replacements:
+            self._replacements[metadata] = self._fitted(snapshot)
+        return self._replacements[metadata]
+
+    def _fitted(self, snapshot: Snapshot) -> Replacement:
+        metadata = snapshot.metadata
+        if self.raw is None:
+            none = Reading(self.files.store, metadata.schema, self.key).result_schema.empty_table()
+            return Replacement(metadata, none, Written())
+        rule = rule_of(metadata, self.operation.lower())
+        if self.merge_schema:
+            incoming = source_schema(self.raw.schema)
+            metadata = evolved(metadata, merged_schema(metadata.schema, incoming))
+        rows = distinct_rows(self.raw, metadata.schema, rule, merge=self.merge_schema)
+        within = None if isinstance(self.condition, SamePartitions) else self.condition.bound(snapshot)
+        if within is not None:
+            rows = pa.Table.from_batches(all_within(rows.to_batches(), within), rows.schema)
+        written = self.files.bases(metadata, snapshot.version, rows, b"all")
+        return Replacement(metadata, rows.select(list(self.key)), written)
+
+    def _rows_with(self, new: Replacement, snapshot: Snapshot, among: Mask) -> dict[Home, pa.Table]:
+        """By group, those of the new keys that a row in one of these files has."""
+        keys, schema = new.keys, new.metadata.schema
+        if not keys.num_rows or not among.any():
+            return {}
+        index = KeyIndex.of(keys)
+        may = may_match(condition_on(keys, schema, snapshot), snapshot.index())
+        splits = snapshot.splits(may & among)
+        places = live_places(self.files.store, schema, self.key, splits, wanted=keys, index=index)
+        rows = by_number(places.homes, index.rows()[places.keys])
+        return {places.groups[code]: keys.take(chosen) for code, chosen in rows.items()}
+
+    def _delete_log(
+        self, metadata: Metadata, version: int, home: Home, *parts: pa.Table | None
+    ) -> Written:
+        fields = {field.name: field for field in metadata.schema}
+        schema = StructType(tuple(fields[name] for name in self.key))
+        batches = (batch for part in parts if part is not None for batch in part.to_batches())
+        keys = pa.Table.from_batches(conform(batches, schema), schema_to_arrow(schema))
+        keys = keys.take(np.flatnonzero(~repeated_mask(keys))).combine_chunks()
+        what = hashlib.sha256(keys.to_batches()[0].serialize()).digest()
+        return self.files.log(metadata, version, home, keys, block="delete", what=what)
+
+
+def _paths(snapshot: Snapshot, mask: Mask) -> list[str]:
+    paths: list[str] = snapshot.column("key").filter(pa.array(mask)).to_pylist()
+    return paths
