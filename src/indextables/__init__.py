@@ -10,6 +10,7 @@ from indextables._version import __version__
 
 if TYPE_CHECKING:
     from indextables.core.conditions.column import col
+    from indextables.damaged import check_table, describe_log
     from indextables.engines import duckdb
     from indextables.engines.polars import scan_polars
     from indextables.engines.spark.scans import last_scan
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
     from indextables.query import QueryBuilder
     from indextables.scan.stats import query_stats
     from indextables.sql.predicate import parse_predicate
-    from indextables.table import Table, check_table, convert
+    from indextables.table import Table, convert
 
 # Public names by the module they live in; loaded when they are first used, so that importing the
 # package costs next to nothing and needs no engine.
 _LAZY: Final = {
     "Table": "indextables.table",
-    "check_table": "indextables.table",
+    "check_table": "indextables.damaged",
+    "describe_log": "indextables.damaged",
     "convert": "indextables.table",
     "QueryBuilder": "indextables.query",
     "col": "indextables.core.conditions.column",
@@ -47,6 +49,7 @@ __all__ = [
     "check_table",
     "col",
     "convert",
+    "describe_log",
     "duckdb",
     "enable",
     "errors",

@@ -1,42 +1,13 @@
 """The command as people and scripts use it: stdout, stderr and exit codes."""
 
-import datetime as dt
 import json
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 
 import indextables as it
 from indextables.cli.app import main
-
-DAYS = (dt.date(2024, 1, 1), dt.date(2024, 1, 2))
-
-
-@pytest.fixture
-def articles(tmp_path: Path) -> Path:
-    """A partitioned table of four commits after its creation, 100 rows each, with long texts."""
-    schema = pa.schema([("id", pa.int64()), ("text", pa.string()), ("day", pa.date32())])
-    table = it.Table.create(tmp_path / "articles", schema, partition_by=["day"])
-    for i in range(4):
-        ids = range(i * 100, i * 100 + 100)
-        rows = {"id": ids, "text": [f"{'x' * 2000}{j}" for j in ids], "day": [DAYS[i % 2]] * 100}
-        table.append(pa.table(rows, schema=schema))
-    return tmp_path / "articles"
-
-
-def run(*words: object) -> tuple[int, str, str]:
-    result = CliRunner().invoke(main, [str(word) for word in words])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, result.stderr
-
-
-def run_json(*words: object) -> object:
-    code, out, _ = run(*words, "--format", "json")
-    assert code == 0
-    return json.loads(out)
+from support.commands import run, run_json
 
 
 def test_describe_tells_size_schema_and_reach_of_statistics(articles):
@@ -140,6 +111,58 @@ def test_wrong_usage_exits_with_2(articles):
     assert run("describe")[0] == 2
     assert run("describe", articles, "--format", "xml")[0] == 2
     assert run("no-such-command")[0] == 2
+
+
+def test_log_shows_every_line_also_of_a_damaged_log(articles):
+    """From the newest checkpoint on, or with --all from the beginning."""
+    it.Table(articles).checkpoint()
+    assert {row["version"] for row in run_json("log", articles)} == {4}
+    (articles / "_transaction_log" / "000000000000000002.json").write_bytes(b"\xff\n")
+    rows = run_json("log", articles, "--all")
+    assert {row["version"] for row in rows} == {0, 1, 2, 3, 4}
+    assert [row["line"] for row in rows if row["action"] == "unreadable"] == [1]
+
+
+def test_analyze_builds_what_is_missing_once(articles):
+    """The second time there is nothing to do, and it says so."""
+    setting = "spark.indextables.stats.truncation.strategy=bound"
+    done = run_json("analyze", articles, "--column", "text", "--set", setting)
+    assert (done["version"], done["numAnalyzedFiles"]) == (5, 4)
+    assert run_json("files", articles, "--where", "text < 'x'") == []
+    code, _, advice = run("analyze", articles)
+    assert code == 0
+    assert "nothing was committed" in advice
+
+
+def test_optimize_packs_small_splits(articles):
+    """One split for each of the two days; the rows stay."""
+    done = run_json("optimize", articles, "--where", "id >= 0")
+    assert (done["numRemovedFiles"], done["numAddedFiles"]) == (4, 2)
+    assert it.Table(articles).scan().count() == 400
+
+
+@pytest.mark.parametrize("curve", ["--zorder-by", "--hilbert-by"])
+def test_optimize_lays_rows_along_a_curve(articles, curve):
+    """Names are separated by commas, and may be quoted."""
+    done = run_json("optimize", articles, curve, "id, `text`", "--target-size", "1kB")
+    assert done["numAddedFiles"] > 4
+    needed = len(run_json("files", articles, "--where", "id = 7"))
+    assert needed < done["numAddedFiles"] / 2
+    assert it.Table(articles).scan("id = 7").count() == 1
+
+
+def test_optimize_takes_one_curve(articles):
+    """Two are wrong usage."""
+    assert run("optimize", articles, "--zorder-by", "id", "--hilbert-by", "id")[0] == 2
+
+
+def test_truncating_time_travel_deletes_nothing_without_apply(articles):
+    """Afterwards the newest version is all there is."""
+    assert len(run_json("truncate-time-travel", articles)) == 4
+    assert it.Table(articles).snapshot(1).num_files == 1
+    assert len(run_json("truncate-time-travel", articles, "--apply")) == 4
+    assert it.Table(articles).scan().count() == 400
+    assert run("describe", articles, "--version", 1)[0] == 1
 
 
 @pytest.mark.parametrize("name", sorted(main.commands))

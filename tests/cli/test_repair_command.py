@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from indextables.cli.app import main
+from support.commands import run as run_command
 from support.damage import RealTable, make_table
 
 
@@ -18,10 +17,7 @@ def table(tmp_path: Path) -> RealTable:
 
 
 def run(*words: object) -> tuple[int, str, str]:
-    result = CliRunner().invoke(main, ["repair", *(str(word) for word in words)])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, result.stderr
+    return run_command("repair", *words)
 
 
 def test_a_dry_run_prints_the_plan_in_full_and_writes_nothing(table: RealTable):

@@ -9,10 +9,13 @@ import click
 
 from indextables._version import __version__
 from indextables.cli.demo import demo
-from indextables.cli.inspect import describe, files, history, plan
+from indextables.cli.explain import explain, report
+from indextables.cli.improve import analyze, optimize, truncate_time_travel
+from indextables.cli.inspect import describe, files, history, log, plan
 from indextables.cli.maintain import check, checkpoint, vacuum
 from indextables.cli.output import advise
 from indextables.cli.repair import repair
+from indextables.cli.sql import sql
 from indextables.errors import IndexTablesError
 
 PROBLEM_FOUND = 1
@@ -50,5 +53,8 @@ def main() -> None:
     """
 
 
-for command in (demo, describe, history, files, plan, check, checkpoint, vacuum, repair):
+LOOK = (describe, history, files, log, plan, explain, report, check)
+CHANGE = (analyze, optimize, checkpoint, vacuum, truncate_time_travel, repair)
+
+for command in (demo, sql, *LOOK, *CHANGE):
     main.add_command(command)

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 import click
 
 import indextables as it
-from indextables.cli.output import advise, human_bytes
+from indextables.cli.output import advise
+from indextables.report.words import human_bytes
 from indextables.table import Table
 
 T = TypeVar("T")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 from typing import Any
 
 import click
@@ -12,13 +11,14 @@ from indextables.cli.output import (
     OutputFormat,
     advise,
     format_option,
-    human_bytes,
     show_facts,
     show_json,
     show_rows,
 )
 from indextables.core.types import type_name
+from indextables.damaged import describe_log
 from indextables.log.split import Split
+from indextables.report.words import human_bytes, human_moment
 from indextables.table import Table
 
 where_option = click.option(
@@ -47,7 +47,7 @@ def describe(table: str, version: int | None, output: OutputFormat) -> None:
         "table": handle.uri,
         "id": snapshot.metadata.id,
         "version": snapshot.version,
-        "committed": _moment(snapshot.timestamp_ms),
+        "committed": human_moment(snapshot.timestamp_ms),
         "files": snapshot.num_files,
         "size": snapshot.total_bytes,
         "partitioned by": list(snapshot.partition_columns),
@@ -90,9 +90,26 @@ def history(table: str, limit: int | None, output: OutputFormat) -> None:
     """
     entries = [dataclasses.asdict(entry) for entry in Table(table).history(limit)]
     for entry in entries:
-        entry["committed"] = _moment(entry["timestamp_ms"])
+        entry["committed"] = human_moment(entry["timestamp_ms"])
     columns = ("version", "committed", "operation", "num_files", "size_in_bytes", "metrics")
     show_rows(entries, columns, output)
+
+
+@click.command(short_help="The actions of the log, line by line.")
+@click.argument("table")
+@click.option("--all", "include_all", is_flag=True, help="Also what lies before the newest checkpoint.")
+@format_option
+def log(table: str, include_all: bool, output: OutputFormat) -> None:
+    """The actions of the transaction log, line by line, also where the log is damaged.
+
+    \b
+    Example:
+      indextables log ./articles
+      indextables log ./articles --all --format json
+    """
+    rows = describe_log(table, include_all=include_all).to_pylist()
+    columns = ("version", "file", "line", "action", "path", "size", "content")
+    show_rows(rows, columns, output)
 
 
 @click.command(short_help="The files a condition needs, or all.")
@@ -137,9 +154,3 @@ def _file_row(split: Split) -> dict[str, Any]:
         "version": split.seq,
         "partition": dict(split.partition_values) or None,
     }
-
-
-def _moment(milliseconds: int | None) -> str | None:
-    if milliseconds is None:
-        return None
-    return dt.datetime.fromtimestamp(milliseconds / 1000, dt.UTC).isoformat(timespec="milliseconds")

@@ -10,12 +10,13 @@ from indextables.cli.output import (
     OutputFormat,
     advise,
     format_option,
-    human_bytes,
     progress,
     show_facts,
     show_rows,
 )
-from indextables.table import Table, check_table
+from indextables.damaged import check_table
+from indextables.report.words import human_bytes
+from indextables.table import Table
 
 
 @click.command(short_help="Every problem, with file and line.")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import click
@@ -12,6 +14,8 @@ import orjson
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
+
+from indextables.errors import StorageError
 
 OutputFormat: TypeAlias = Literal["table", "json"]
 Row: TypeAlias = Mapping[str, Any]
@@ -34,6 +38,26 @@ def format_option(command: Command) -> Command:
     )(command)
 
 
+def settings_option(command: Command) -> Command:
+    """Add --set KEY=VALUE, any number of times, to a command."""
+    return click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        callback=lambda _context, _option, texts: _settings(texts),
+        help="Any spark.indextables.… option.",
+    )(command)
+
+
+def _settings(texts: tuple[str, ...]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    for key, equals, _ in pairs:
+        if not equals:
+            raise click.BadParameter(f"{key!r} has no value: write KEY=VALUE", param_hint="--set")
+    return {key.strip(): value for key, _, value in pairs}
+
+
 def show_rows(rows: Sequence[Row], columns: Sequence[str], output: OutputFormat) -> None:
     """Print rows on stdout; JSON holds every field, a table only the columns named."""
     if output == "json":
@@ -41,7 +65,7 @@ def show_rows(rows: Sequence[Row], columns: Sequence[str], output: OutputFormat)
         return
     table = RichTable(box=None, pad_edge=False, header_style="bold")
     for name in columns:
-        numeric = bool(rows) and all(isinstance(row.get(name), int | float | None) for row in rows)
+        numeric = bool(rows) and all(_is_number(row.get(name)) for row in rows)
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_cell(row.get(name)) for name in columns))
@@ -63,7 +87,7 @@ def show_facts(facts: Row, output: OutputFormat) -> None:
 
 def show_json(value: Any) -> None:
     """Print one JSON document on stdout."""
-    text = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS, default=str)
+    text = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS, default=_plain)
     click.echo(text.decode())
 
 
@@ -84,20 +108,31 @@ def progress(label: str) -> Iterator[Advance]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def human_bytes(count: int) -> str:
-    """A size a person can read.
+def write_page(target: str, page: str) -> None:
+    """Write a page to a file, or to stdout for '-'; a file that is there already is replaced."""
+    if target == "-":
+        click.echo(page, nl=False)
+        return
+    try:
+        Path(target).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"{target!r} cannot be written: {error.strerror}", key=target) from error
+    advise(f"wrote {target}")
 
-    >>> human_bytes(999), human_bytes(245_000), human_bytes(12_400_000)
-    ('999 B', '245.0 kB', '12.4 MB')
-    """
-    if count < 1000:
-        return f"{count} B"
-    size = float(count)
-    for unit in ("kB", "MB", "GB"):
-        size /= 1000
-        if size < 1000:
-            return f"{size:.1f} {unit}"
-    return f"{size / 1000:.1f} TB"
+
+def _plain(value: Any) -> Any:
+    """What JSON has no form for, as text; a whole decimal (an engine's wide integer) as a number."""
+    match value:
+        case bytes():
+            return value.hex()
+        case Decimal() if value.as_tuple().exponent == 0 and abs(value) < 2**63:
+            return int(value)
+        case _:
+            return str(value)
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float | Decimal) and not isinstance(value, bool))
 
 
 def _cell(value: Any) -> str:
@@ -107,7 +142,9 @@ def _cell(value: Any) -> str:
         case bool():
             return "yes" if value else "no"
         case dict() | list() | tuple():
-            return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+            return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
+        case bytes():
+            return value.hex()
         case _:
             return str(value)
 

@@ -12,8 +12,8 @@ from indextables.cli.output import (
     OutputFormat,
     advise,
     format_option,
-    human_bytes,
     progress,
+    settings_option,
     show_facts,
     show_json,
     show_rows,
@@ -24,6 +24,7 @@ from indextables.ops.repair import repair as run_repair
 from indextables.ops.repair.place import place_of
 from indextables.ops.repair.result import COLUMNS
 from indextables.ops.repair.swap import Swap, by_hand, replace_log, undo_replace
+from indextables.report.words import human_bytes
 from indextables.storage import open_store
 
 
@@ -37,9 +38,7 @@ from indextables.storage import open_store
 @click.option(
     "--parallelism", type=click.IntRange(min=1), help="Splits to ask for at the same time [4]."
 )
-@click.option(
-    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any spark.indextables.… option."
-)
+@settings_option
 @click.option(
     "--replace", is_flag=True, help="Then put the new log in place of LOG, and keep LOG as LOG_backup."
 )
@@ -58,7 +57,7 @@ def repair(  # noqa: PLR0917 - one parameter for each option
     drop_stats: bool,
     fail_on_missing: bool,
     parallelism: int | None,
-    settings: tuple[str, ...],
+    settings: dict[str, str],
     replace: bool,
     undo: bool,
     allow_gap: bool,
@@ -81,7 +80,7 @@ def repair(  # noqa: PLR0917 - one parameter for each option
         "validate_splits": False if no_validate else None,
         "preserve_stats": False if drop_stats else None,
         "parallelism": parallelism,
-        "config": _settings(settings),
+        "config": settings,
     }
     if undo:
         _show_swap(undo_replace(place_of(here, open_store), allow_gap=allow_gap), output)
@@ -124,14 +123,6 @@ def _repair(here: str, there: str, options: dict[str, Any], output: OutputFormat
     if result.error.hint:
         advise(f"Help: {result.error.hint}")
     return 1
-
-
-def _settings(texts: tuple[str, ...]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in texts]
-    for key, equals, _ in pairs:
-        if not equals:
-            raise click.BadParameter(f"{key!r} has no value: write KEY=VALUE", param_hint="--set")
-    return {key.strip(): value for key, _, value in pairs}
 
 
 def _facts(plan: RepairPlan) -> dict[str, Any]:

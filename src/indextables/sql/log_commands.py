@@ -120,7 +120,7 @@ def rewrite_splits(context: Context, arguments: Arguments) -> pa.Table:
     """Packs small splits, or lays the rows along a curve through these columns."""
     log = context.open_log(arguments["path"])
     where = parse_predicate(arguments["where"]) if "where" in arguments else None
-    names = [_top_level(text) for text in json.loads(arguments.get("columns", "[]"))]
+    names = [top_level(text) for text in json.loads(arguments.get("columns", "[]"))]
     done = optimize(
         log,
         ArrowExecutor(log.store),
@@ -137,7 +137,8 @@ def rewrite_splits(context: Context, arguments: Arguments) -> pa.Table:
     return pa.Table.from_pylist([row], _OPTIMIZED)
 
 
-def _top_level(text: str) -> str:
+def top_level(text: str) -> str:
+    """The column a curve can run through, from its name as it is written."""
     path = parse_path(text)
     if len(path) > 1:
         raise SqlSyntaxError(

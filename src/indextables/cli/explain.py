@@ -1,0 +1,186 @@
+"""`indextables explain` and `indextables report`: why a query reads what it reads, and how a table is."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import click
+
+from indextables.cli.inspect import version_option
+from indextables.cli.output import (
+    OutputFormat,
+    advise,
+    format_option,
+    show_facts,
+    show_json,
+    show_rows,
+    write_page,
+)
+from indextables.report.advice import advice_for
+from indextables.report.explain import Explanation, Step
+from indextables.report.explain import explain as explain_plan
+from indextables.report.html import html_page
+from indextables.report.table_report import ColumnReport, TableReport, table_report
+from indextables.report.words import human_bytes, human_moment
+from indextables.table import Table
+
+_SHOWN_SPLITS = 20
+_INDENT = "  "
+
+
+@click.command(short_help="Why a condition reads the splits it reads.")
+@click.argument("table")
+@click.argument("where")
+@click.option("--splits", is_flag=True, help="Also say of every split why it is read or skipped.")
+@click.option(
+    "--timezone", default="UTC", show_default=True, help="The zone of timestamps without one."
+)
+@version_option
+@format_option
+def explain(  # noqa: PLR0917 - one parameter for each option
+    table: str, where: str, splits: bool, timezone: str, version: int | None, output: OutputFormat
+) -> None:
+    """Why a condition reads the splits it reads, part by part and column by column.
+
+    Each line is a part of the condition with the number of splits it would read alone; a part that
+    skips little says what stood in its way. No data file is opened.
+
+    \b
+    Example:
+      indextables explain ./articles "score > 90 AND author = 'ada'"
+      indextables explain ./articles "score > 90" --splits
+    """
+    found = explain_plan(Table(table), where, version=version, timezone=timezone)
+    if output == "json":
+        show_json(_as_json(found, splits=splits))
+        return
+    show_rows(list(map(_step_row, found.steps)), ("condition", "splits", "why not fewer"), output)
+    click.echo()
+    columns = [dataclasses.asdict(column) for column in found.columns]
+    names = ("column", "type", "lowest", "highest", "with_nulls", "shortened", "missing")
+    if columns:
+        show_rows(columns, names, output)
+        click.echo()
+    verdicts = [dataclasses.asdict(one) for one in _verdicts(found, every=splits)]
+    show_rows([_verdict_row(row) for row in verdicts], ("split", "read", "because"), output)
+    rest = found.report.total_files - len(verdicts)
+    advise(str(found.report) + (f"; --splits shows the other {rest:,} too" if rest else ""))
+
+
+def _step_row(step: Step) -> dict[str, Any]:
+    text = step.joint or step.condition
+    return {
+        "condition": _INDENT * step.depth + text,
+        "splits": step.kept,
+        "why not fewer": step.why,
+    }
+
+
+def _verdicts(found: Explanation, *, every: bool) -> Iterator[Any]:
+    return islice(found.verdicts(), None if every else _SHOWN_SPLITS)
+
+
+def _verdict_row(verdict: dict[str, Any]) -> dict[str, Any]:
+    return {"split": verdict["path"], "read": verdict["kept"], "because": verdict["why"]}
+
+
+def _as_json(found: Explanation, *, splits: bool) -> dict[str, Any]:
+    return {
+        "report": dataclasses.asdict(found.report),
+        "condition": [
+            {"depth": s.depth, "condition": s.condition, "joint": s.joint, "kept": s.kept, "why": s.why}
+            for s in found.steps
+        ],
+        "columns": [dataclasses.asdict(column) for column in found.columns],
+        **({"splits": [dataclasses.asdict(one) for one in found.verdicts()]} if splits else {}),
+    }
+
+
+@click.command(short_help="One table at a glance, as text, JSON or an HTML page.")
+@click.argument("table")
+@click.option("--html", "page", metavar="FILE", help="Write a page for the browser; '-' for stdout.")
+@format_option
+def report(table: str, page: str | None, output: OutputFormat) -> None:
+    """One table at a glance: files, log, reach of statistics, what could be better.
+
+    "Equality reads" is the number of splits a condition such as `column = value` reads on average: the
+    fewer, the better the rows are laid out for that column.
+
+    \b
+    Example:
+      indextables report ./articles
+      indextables report ./articles --html articles.html
+    """
+    found = table_report(table)
+    if page is not None:
+        write_page(page, html_page(found))
+        return
+    if output == "json":
+        show_json(_report_json(found))
+        return
+    show_facts(_facts(found), output)
+    click.echo()
+    show_rows(
+        [_column_row(column, found.snapshot.num_files) for column in found.columns], _COLUMNS, output
+    )
+    click.echo()
+    show_rows([{"size": name, "splits": count} for name, count in found.sizes.items()], _SIZES, output)
+    for one in advice_for(found):
+        advise(f"\n{one.what}:\n  {one.command}")
+
+
+_COLUMNS = ("column", "type", "lowest", "highest", "with statistics", "shortened", "equality reads")
+_SIZES = ("size", "splits")
+
+
+def _facts(found: TableReport) -> dict[str, Any]:
+    snapshot, log = found.snapshot, found.log
+    return {
+        "table": found.uri,
+        "version": snapshot.version,
+        "committed": human_moment(snapshot.timestamp_ms),
+        "rows": found.rows,
+        "splits": f"{snapshot.num_files:,}, {human_bytes(snapshot.total_bytes)}",
+        "partitions": found.partitions or None,
+        "log": f"{log.commits:,} commits, {log.checkpoints:,} checkpoints, {human_bytes(log.total_bytes)}",
+        "read to open": f"{human_bytes(log.opening_bytes)}, {log.commits_to_replay:,} commits to replay",
+        "saved by truncation": human_bytes(log.truncation_saved),
+        "removed files": found.removed_files,
+    }
+
+
+def _column_row(column: ColumnReport, splits: int) -> dict[str, Any]:
+    reach = column.reach
+    return {
+        "column": reach.column,
+        "type": reach.type,
+        "lowest": reach.lowest,
+        "highest": reach.highest,
+        "with statistics": splits - reach.missing,
+        "shortened": reach.shortened,
+        "equality reads": None if column.point_reads is None else round(column.point_reads, 1),
+    }
+
+
+def _report_json(found: TableReport) -> dict[str, Any]:
+    return {
+        "table": found.uri,
+        "version": found.snapshot.version,
+        "committed": human_moment(found.snapshot.timestamp_ms),
+        "rows": found.rows,
+        "files": found.snapshot.num_files,
+        "bytes": found.snapshot.total_bytes,
+        "partitions": found.partitions,
+        "removed_files": found.removed_files,
+        "sizes": dict(found.sizes),
+        "log": dataclasses.asdict(found.log),
+        "columns": [
+            {**dataclasses.asdict(c.reach), "dropped": c.dropped, "point_reads": c.point_reads}
+            for c in found.columns
+        ],
+        "history": [dataclasses.asdict(entry) for entry in found.history],
+        "advice": [dataclasses.asdict(one) for one in advice_for(found)],
+    }

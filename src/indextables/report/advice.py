@@ -1,0 +1,77 @@
+"""What would make a table better, each with the command that does it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from indextables.report.table_report import ColumnReport, TableReport
+from indextables.report.words import counted, human_bytes
+
+_FEW: Final = 8
+_MOST_COLUMNS: Final = 5
+_BOUND: Final = "spark.indextables.stats.truncation.strategy=bound"
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What was noticed, and what to run; the command is empty where there is none."""
+
+    what: str
+    command: str
+
+
+def advice_for(report: TableReport) -> list[Advice]:
+    """Nothing for a table that is fine as it is."""
+    path = shlex.quote(report.uri.removeprefix("file://"))
+    return [*_statistics(report, path), *_layout(report, path), *_log(report, path)]
+
+
+def _statistics(report: TableReport, path: str) -> Iterator[Advice]:
+    lacking = [c for c in report.columns if c.orderable and c.reach.missing > c.dropped]
+    if lacking:
+        names = _names(lacking)
+        columns = " ".join(f"--column {shlex.quote(c.reach.column)}" for c in lacking[:_MOST_COLUMNS])
+        yield Advice(
+            f"some splits have no statistics of {names}: conditions on them read these splits",
+            f"indextables analyze {path} {columns}",
+        )
+    dropped = [column for column in report.columns if column.dropped]
+    if dropped:
+        yield Advice(
+            f"the values of {_names(dropped)} are too long for the log: conditions on them skip nothing; "
+            f"with the setting {_BOUND} they would skip by prefix",
+            f"indextables analyze {path} --rebuild --set {_BOUND}",
+        )
+
+
+def _layout(report: TableReport, path: str) -> Iterator[Advice]:
+    total = report.snapshot.total_bytes
+    packed = report.partitions + total // report.target_bytes + 1
+    if report.small_files >= _FEW and report.snapshot.num_files > 2 * packed:
+        yield Advice(
+            f"{counted(report.small_files, 'split')} of {report.snapshot.num_files:,} are smaller than "
+            f"they need be; about {packed} of {human_bytes(report.target_bytes)} would hold the same rows",
+            f"indextables optimize {path}",
+        )
+
+
+def _log(report: TableReport, path: str) -> Iterator[Advice]:
+    if report.checkpoint_interval and report.log.commits_to_replay > 2 * report.checkpoint_interval:
+        yield Advice(
+            f"opening the table replays {counted(report.log.commits_to_replay, 'commit')}",
+            f"indextables checkpoint {path}",
+        )
+    if report.removed_files:
+        yield Advice(
+            f"{counted(report.removed_files, 'removed file')} may still be stored for time travel",
+            f"indextables vacuum {path}",
+        )
+
+
+def _names(columns: list[ColumnReport]) -> str:
+    names = [column.reach.column for column in columns]
+    more = len(names) - _MOST_COLUMNS
+    return ", ".join(names[:_MOST_COLUMNS]) + (f" and {more} more" if more > 0 else "")

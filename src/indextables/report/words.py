@@ -1,0 +1,45 @@
+"""Numbers and moments as people read them."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+
+def human_bytes(count: int) -> str:
+    """A size a person can read.
+
+    >>> human_bytes(999), human_bytes(245_000), human_bytes(12_400_000)
+    ('999 B', '245.0 kB', '12.4 MB')
+    """
+    if count < 1000:
+        return f"{count} B"
+    size = float(count)
+    for unit in ("kB", "MB", "GB"):
+        size /= 1000
+        if size < 1000:
+            return f"{size:.1f} {unit}"
+    return f"{size / 1000:.1f} TB"
+
+
+def human_moment(milliseconds: int | None) -> str | None:
+    """Milliseconds since 1970 as ISO text; as they are if no calendar has that day.
+
+    >>> human_moment(0), human_moment(None), human_moment(10**18)
+    ('1970-01-01T00:00:00.000+00:00', None, '1000000000000000000 ms')
+    """
+    if milliseconds is None:
+        return None
+    try:
+        moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return f"{milliseconds} ms"
+    return moment.isoformat(timespec="milliseconds")
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, in the plural where it needs one.
+
+    >>> counted(1, "split"), counted(1200, "split")
+    ('1 split', '1,200 splits')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
