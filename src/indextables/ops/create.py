@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -13,25 +13,22 @@ import pyarrow as pa
 from indextables.arrow.conform import source_schema
 from indextables.core.types import (
     DataType,
-    Field,
     ListType,
     MapType,
-    PrimitiveType,
     StructType,
-    is_float,
     is_orderable,
-    resolve,
     schema_from_json,
     type_name,
 )
-from indextables.errors import ConfigError, NotATableError, SchemaError, TableExistsError
-from indextables.log.actions import COMMIT_TRAILER, MERGE_ON_READ, Metadata, Protocol
+from indextables.errors import NotATableError, SchemaError, TableExistsError
+from indextables.log.actions import MERGE_ON_READ, READER_VERSION, WRITER_VERSION, Metadata, Protocol
 from indextables.log.plan import ChangeSchema, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.foreign import foreign_format
+from indextables.ops.record_key import key_properties, top_level
 from indextables.ops.result import CommitResult
 from indextables.ops.target import config_for
-from indextables.scan.merge import MERGE_MODE, RECORD_KEY, MergeMode
+from indextables.scan.merge import RECORD_KEY
 
 
 def new_metadata(
@@ -48,7 +45,7 @@ def new_metadata(
     _check_names(schema, "")
     texts = {key: _property_text(value) for key, value in (properties or {}).items()}
     partitions = _partition_columns(schema, partition_by)
-    texts |= _key_properties(texts, _key_columns(schema, record_key, partitions), merge_mode)
+    texts |= key_properties(texts, schema, record_key, merge_mode, partitions)
     config_for(texts, None)
     return Metadata(
         id=str(uuid4()),
@@ -70,9 +67,20 @@ def create(log: TransactionLog, metadata: Metadata) -> CommitResult:
 
 def protocol_for(metadata: Metadata) -> Protocol:
     """What a table with this metadata asks of its readers and writers."""
+    return needed_for(metadata, Protocol())
+
+
+def needed_for(metadata: Metadata, protocol: Protocol) -> Protocol:
+    """This protocol with what a table with this metadata asks beyond it."""
     if RECORD_KEY not in metadata.properties:
-        return Protocol()
-    return Protocol(reader_features=(MERGE_ON_READ,), writer_features=(COMMIT_TRAILER, MERGE_ON_READ))
+        return protocol
+    return replace(
+        protocol,
+        min_reader=max(protocol.min_reader, READER_VERSION),
+        min_writer=max(protocol.min_writer, WRITER_VERSION),
+        reader_features=tuple(dict.fromkeys((*protocol.reader_features, MERGE_ON_READ))),
+        writer_features=tuple(dict.fromkeys((*protocol.writer_features, MERGE_ON_READ))),
+    )
 
 
 def check_vacant(log: TransactionLog) -> None:
@@ -143,7 +151,7 @@ def _structs(kind: DataType) -> Iterator[StructType]:
 
 
 def _partition_columns(schema: StructType, names: Sequence[str]) -> tuple[str, ...]:
-    found = [_top_level(schema, name, "partition") for name in names]
+    found = [top_level(schema, name, "partition") for name in names]
     for name, kind in found:
         if not is_orderable(kind) or isinstance(kind, StructType):
             raise SchemaError(
@@ -160,69 +168,3 @@ def _partition_columns(schema: StructType, names: Sequence[str]) -> tuple[str, .
             hint="leave at least one column out of partition_by",
         )
     return columns
-
-
-def _key_properties(
-    given: Mapping[str, str], key: Sequence[str], merge_mode: str | None
-) -> dict[str, str]:
-    """The properties of a table with this key, none without one; ConfigError if they contradict."""
-    for name, argument in ((RECORD_KEY, "record_key"), (MERGE_MODE, "merge_mode")):
-        if name in given:
-            raise ConfigError(
-                f"the property {name!r} is not set by hand", hint=f"pass {argument}=… instead", key=name
-            )
-    if merge_mode not in (None, MergeMode.RECORD, MergeMode.COLUMNS):
-        raise ConfigError(
-            f"there is no merge mode {merge_mode!r}",
-            hint="choose 'record' or 'columns'",
-            value=merge_mode,
-        )
-    if not key:
-        if merge_mode is not None:
-            raise ConfigError(
-                "merge_mode says how rows with one key are merged, and there is no key",
-                hint="pass record_key=[…] too, or leave merge_mode out",
-            )
-        return {}
-    return {RECORD_KEY: json.dumps(key), MERGE_MODE: merge_mode or MergeMode.RECORD.value}
-
-
-def _key_columns(
-    schema: StructType, names: Sequence[str], partition_columns: Sequence[str]
-) -> list[str]:
-    found = [_top_level(schema, name, "key") for name in names]
-    fields = {field.name: field for field in schema}
-    for name, _ in found:
-        if reason := key_problem(fields[name]):
-            raise SchemaError(
-                f"column {name!r} {reason}, so it cannot identify a row",
-                hint="use NOT NULL columns of integers, decimals, dates, timestamps, texts or bytes",
-                column=name,
-            )
-    columns = [name for name, _ in found]
-    if len(set(columns)) < len(columns):
-        raise SchemaError(f"record key {list(names)} repeats a column")
-    if columns and set(columns) <= set(partition_columns):
-        raise SchemaError(
-            "every column of the record key is a partition column, so a partition could hold one row",
-            hint="add the column that tells the rows of a partition apart",
-        )
-    return columns
-
-
-def key_problem(field: Field) -> str | None:
-    """Why this column cannot be part of a record key; None if it can."""
-    if field.nullable:
-        return "may be NULL"
-    if is_float(field.type):
-        return "is a float, and NaN has no identity"
-    if not is_orderable(field.type, field.metadata):
-        return f"is {type_name(field.type)}, which has no order of its own"
-    return None
-
-
-def _top_level(schema: StructType, name: str, role: str) -> tuple[str, DataType]:
-    (*_, spelled), kind = resolve(schema, (name,))
-    if isinstance(kind, PrimitiveType) and kind.name == "variant":
-        raise SchemaError(f"column {name!r} is a variant and cannot be a {role} column", column=name)
-    return spelled, kind

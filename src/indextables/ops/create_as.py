@@ -12,6 +12,7 @@ from indextables.log.plan import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.create import check_vacant, protocol_for
 from indextables.ops.executor import Executor
+from indextables.ops.keyed import write_first
 from indextables.ops.result import CommitResult
 from indextables.ops.target import config_for, write_target
 
@@ -33,7 +34,7 @@ def create_as(
     check_vacant(log)
     config = config_for(metadata.properties, options)
     target = write_target(metadata, 0, config)
-    written = executor.write(executor.prepare(data), target)
+    written = write_first(executor, data, metadata, target, log.store)
     actions = (protocol_for(metadata), metadata, *((txn,) if txn else ()), *written.adds)
     plan = CommitPlan(Append(), "CREATE TABLE AS SELECT", actions, metrics=written.metrics)
     try:

@@ -11,7 +11,9 @@ from indextables.log.actions import Add, Metadata
 from indextables.log.plan import ChangeSchema, CommitPlan
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
+from indextables.ops.record_key import key_problem
 from indextables.ops.result import CommitResult, commit
+from indextables.scan.merge import MergeRule
 
 
 def evolve(log: TransactionLog, wanted: StructType) -> CommitResult:
@@ -33,6 +35,7 @@ def evolved(metadata: Metadata, wanted: StructType) -> Metadata:
     Splits keep the id of the schema they were written with, so the older one stays known.
     """
     problems = list(_problems(metadata.schema, wanted, "", metadata.partition_columns))
+    problems += _key_problems(metadata, wanted)
     if problems:
         raise SchemaEvolutionError(
             "the schema cannot change in this way:\n" + "\n".join(f"  - {p}" for p in problems),
@@ -44,6 +47,17 @@ def evolved(metadata: Metadata, wanted: StructType) -> Metadata:
         return metadata
     past = {**metadata.past_schemas, metadata.schema_id: metadata.schema}
     return replace(metadata, schema=schema, schema_id=max(past) + 1, past_schemas=past)
+
+
+def _key_problems(metadata: Metadata, wanted: StructType) -> Iterator[str]:
+    """What would make the columns of the record key unable to identify a row."""
+    key = set(MergeRule.of(metadata.properties).key)
+    asked = {field.name.lower(): field for field in wanted}
+    for field in metadata.schema:
+        if field.name in key and field.name.lower() in asked:
+            reason = key_problem(asked[field.name.lower()])
+            if reason:
+                yield f"column {field.name!r} is part of the record key and would be one that {reason}"
 
 
 def merged_schema(current: StructType, incoming: StructType) -> StructType:

@@ -26,6 +26,7 @@ from indextables.log.actions import Add, Metadata
 from indextables.log.plan import CommitPlan
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
+from indextables.ops.executor import Executor
 from indextables.ops.result import CommitResult, commit
 from indextables.ops.target import config_for, write_target
 from indextables.scan.merge import MergeRule
@@ -70,6 +71,18 @@ def _shown(value: Any) -> Any:
         return value.as_py()
     except (ValueError, OverflowError):
         return str(value.cast(pa.int64()))
+
+
+def write_first(
+    executor: Executor, data: Any, metadata: Metadata, target: WriteTarget, store: LogStore
+) -> Written:
+    """The data as all there is in a table; with a record key each file is a group, and no key is there twice."""
+    prepared = executor.prepare(data)
+    rule = MergeRule.of(metadata.properties)
+    if not rule.key:
+        return executor.write(prepared, target)
+    rows = distinct_rows(executor.fetch(prepared), metadata.schema, rule, merge=False)
+    return as_new_groups(write_splits(rows.to_batches(), store, target))
 
 
 @dataclass

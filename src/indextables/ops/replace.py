@@ -12,7 +12,9 @@ from indextables.log.actions import Metadata, Remove
 from indextables.log.plan import CommitPlan, Rewrite
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
+from indextables.ops.create import needed_for
 from indextables.ops.executor import Executor
+from indextables.ops.keyed import write_first
 from indextables.ops.result import CommitResult, commit
 from indextables.ops.target import config_for, write_target
 
@@ -34,7 +36,7 @@ def replace_table(
     config = config_for(metadata.properties, options)
     successor = _successor(snapshot.metadata, metadata)
     target = write_target(successor, snapshot.version, config)
-    written = executor.write(executor.prepare(data), target)
+    written = write_first(executor, data, successor, target, log.store)
     return commit(log, lambda now: plan_replacement(now, metadata, written), snapshot)
 
 
@@ -44,10 +46,12 @@ def plan_replacement(snapshot: Snapshot, metadata: Metadata, written: Written) -
     now = time.time_ns() // 1_000_000
     removes = tuple(Remove(key, now) for key in snapshot.column("key").to_pylist())
     adds = tuple(replace(add, schema_id=successor.schema_id) for add in written.adds)
+    needed = needed_for(successor, snapshot.protocol)
+    protocol = () if needed == snapshot.protocol else (needed,)
     return CommitPlan(
         Rewrite(None),
         "REPLACE TABLE",
-        (successor, *removes, *adds),
+        (*protocol, successor, *removes, *adds),
         metrics={**written.metrics, "numRemovedFiles": len(removes)},
     )
 
