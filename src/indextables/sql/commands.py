@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from indextables.sql import describe, log_commands, repair
+from indextables.sql import describe, log_commands, repair, slice_commands
 from indextables.sql.grammar import Arguments, Command, Word, find_command
 
 COMMANDS: Final[tuple[Command, ...]] = (
     *describe.COMMANDS,
     *repair.COMMANDS,
     *log_commands.COMMANDS,
+    *slice_commands.COMMANDS,
 )
 
 

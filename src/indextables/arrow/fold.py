@@ -1,0 +1,27 @@
+"""Slices into base files in this process: the rows each shows, written anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from indextables.arrow.read import Reading, Unit, read_batches
+from indextables.arrow.write import WriteTarget, Written, write_splits
+from indextables.scan.merge import MergeMode, Piece
+from indextables.storage.base import LogStore
+
+
+def fold_slices(store: LogStore, pieces: Sequence[Piece], target: WriteTarget) -> Iterator[Written]:
+    """The rows each slice shows as new files, one slice at a time; of a slice without any, none."""
+    reading = Reading(store, target.schema, target.schema.names)
+    for piece in pieces:
+        yield write_splits(read_batches(reading, _units(piece)), store, target)
+
+
+def _units(piece: Piece) -> Sequence[Unit]:
+    """How the slice is read; where no log can hide a row, its files are read as they are."""
+    if not piece.files:
+        return ()
+    oldest = min(split.seq for split in piece.files)
+    if piece.mode is MergeMode.RECORD and all(log.seq <= oldest for log in piece.logs):
+        return piece.files
+    return (piece,)

@@ -1,0 +1,171 @@
+"""Fold the log files of slices into new base files, so that reading them needs no merging any more.
+
+No row changes. A new base is as old as the youngest file it folds, so a log that another writer adds
+meanwhile is still newer than it. Each slice is exchanged as a whole or, if another writer removed one of
+its files or brought older ones back, left as it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from indextables.arrow.write import Written
+from indextables.errors import ConfigError
+from indextables.log.actions import Remove
+from indextables.log.plan import CommitPlan, Compact, Group
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.ops.condition import Condition
+from indextables.ops.executor import Executor
+from indextables.ops.result import CommitResult, commit
+from indextables.ops.target import config_for, write_target
+from indextables.scan.merge import MergeRule, Piece
+from indextables.scan.plan import plan_files
+from indextables.scan.slices import Block
+from indextables.scan.snapshot_slices import slices_of
+
+_ONE_FILE = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Which slices are worth it: enough log files, and enough bytes in them compared with the base."""
+
+    min_logs: int = 1
+    min_percent: float = 0
+    """The size of the logs, in percent of the size of the base; without a base it is large enough."""
+
+    def __post_init__(self) -> None:
+        if self.min_logs < 1 or not self.min_percent >= 0:
+            raise ConfigError(
+                f"no slice has {self.min_logs} log files of {self.min_percent} percent of its base",
+                hint="min_logs is 1 or more, min_percent 0 or more",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class CompactPlan:
+    """The slices that are folded, each with all of its files; printing it is the dry run."""
+
+    pieces: tuple[Piece, ...]
+
+
+def compact(
+    log: TransactionLog,
+    executor: Executor,
+    condition: Condition | None = None,
+    *,
+    threshold: Threshold | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> CommitResult:
+    """Commits the same rows without log files; nothing, if no slice reaches the threshold.
+
+    The condition chooses slices: those that may show a row it is TRUE for. `progress` is called with the
+    number of slices that are folded and of all.
+    """
+    snapshot = log.snapshot()
+    plan = plan_compact(snapshot, condition or Condition(), threshold or Threshold())
+    if not plan.pieces:
+        return CommitResult(snapshot.version, "COMPACT", committed=False)
+    config = config_for(snapshot.properties, options)
+    target = replace(write_target(snapshot.metadata, snapshot.version, config), split_bytes=_ONE_FILE)
+    folded: list[Written] = []
+    try:
+        for written in executor.fold(plan.pieces, target):
+            folded.append(written)
+            if progress is not None:
+                progress(len(folded), len(plan.pieces))
+    except BaseException:
+        _discard(log, folded)
+        raise
+    proposal = _commit_plan(plan, folded)
+    return commit(log, lambda _: proposal, snapshot)
+
+
+def plan_compact(snapshot: Snapshot, condition: Condition, threshold: Threshold) -> CompactPlan:
+    """The slices with log files that the condition chooses and the threshold does not leave alone."""
+    slices = slices_of(snapshot)
+    if slices is None:
+        return CompactPlan(())
+    is_log = slices.block != Block.BASE
+    sizes = np.asarray(snapshot.column("size").fill_null(0))
+    logs = np.bincount(slices.codes[is_log], minlength=slices.count)
+    bytes_ = [
+        np.bincount(slices.codes[part], sizes[part], minlength=slices.count)
+        for part in (is_log, ~is_log)
+    ]
+    chosen = (logs >= threshold.min_logs) & (100 * bytes_[0] >= threshold.min_percent * bytes_[1])
+    bound = condition.bound(snapshot)
+    if bound is not None:
+        chosen &= slices.having(plan_files(snapshot, bound, case_sensitive=True).mask)
+    rule = MergeRule.of(snapshot.properties)
+    found: dict[str, list[Any]] = {}
+    for split in snapshot.splits(chosen[slices.codes]):  # in order of `seq`
+        found.setdefault(split.file_group or split.path, []).append(split)
+    return CompactPlan(
+        tuple(
+            Piece(
+                group,
+                tuple(split for split in splits if split.block != "delete"),
+                tuple(split for split in splits if split.is_log),
+                rule.mode,
+                rule.key,
+            )
+            for group, splits in found.items()
+        )
+    )
+
+
+def _commit_plan(plan: CompactPlan, folded: Sequence[Written]) -> CommitPlan:
+    groups = tuple(_exchange(*pair) for pair in zip(plan.pieces, folded, strict=True))
+    removed = [split for piece in plan.pieces for split in _files(piece)]
+    return CommitPlan(
+        Compact(),
+        "COMPACT",
+        groups=groups,
+        metrics={
+            "numCompactedSlices": len(plan.pieces),
+            "numRemovedFiles": len(removed),
+            "numRemovedBytes": sum(split.size for split in removed),
+            **_totals(folded, "numAddedFiles", "numOutputRows", "numOutputBytes"),
+        },
+    )
+
+
+def _totals(folded: Iterable[Written], *names: str) -> dict[str, int]:
+    written = list(folded)
+    return {name: sum(each.metrics.get(name, 0) for each in written) for name in names}
+
+
+def _exchange(piece: Piece, new: Written) -> Group:
+    """The new base in place of all files of its slice; a slice without a visible row is gone."""
+    now = time.time_ns() // 1_000_000
+    files = _files(piece)
+    seq = max(split.seq for split in files)
+    removes = (Remove(split.path, now, data_change=False) for split in files)
+    adds = (
+        replace(add, data_change=False, seq=seq, file_group=piece.group, kind="base")
+        for add in new.adds
+    )
+    inputs = frozenset(split.path for split in files)
+    return Group(piece.group, inputs, (*removes, *adds), frozenset({piece.group}))
+
+
+def _files(piece: Piece) -> list[Any]:
+    """Every file of the slice, once."""
+    return list({split.path: split for split in (*piece.files, *piece.logs)}.values())
+
+
+def _discard(log: TransactionLog, folded: Iterable[Written]) -> None:
+    """No commit was attempted yet, so nobody can refer to these files."""
+    for written in folded:
+        for add in written.adds:
+            with suppress(Exception):
+                log.store.delete(add.path)
