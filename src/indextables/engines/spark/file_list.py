@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from indextables.core.arrays import FileMask
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.handles import handles
 from indextables.engines.spark.partition_rows import build_rows, matching_groups, partition_groups
+from indextables.engines.spark.row_group_filters import reader_options
 from indextables.log.snapshot import Snapshot
 
 _FEW: Final = 8
@@ -49,6 +51,11 @@ class FileList:
             path = tools.path(self._uris(np.asarray([place]))[0])
             sizes[place] = path.getFileSystem(conf).getFileStatus(path).getLen()
         return sizes
+
+    @cached_property
+    def reader_options(self) -> Mapping[str, str]:
+        """What Spark's Parquet reader must be told to read these files right."""
+        return reader_options(self.snapshot)
 
     @cached_property
     def _rows(self) -> Any:

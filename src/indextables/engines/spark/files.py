@@ -17,6 +17,7 @@ from indextables.arrow.write import WriteTarget
 from indextables.core.types import Field, StructType, schema_to_json, type_to_arrow
 from indextables.engines.spark.fit import as_nullable
 from indextables.engines.spark.location import Place
+from indextables.engines.spark.row_group_filters import UNFILTERED
 from indextables.log.split import Split
 
 GROUP: Final = "__indextables_group"
@@ -37,6 +38,7 @@ def read_files(
         # directories say nothing here, and a name may look like a pattern
         .option("recursiveFileLookup", "true")
         .option("__globPaths__", "false")
+        .options(**UNFILTERED)
         .load([f"{place.root}/{key}" for key in keys])
     )
 

@@ -30,7 +30,8 @@ def native_frame(
     tools = jvm_tools()
     ensure_callback_server_started(tools.gateway)  # type: ignore[no-untyped-call]
     refuse_log_files(snapshot.column("kind"))
-    scan = register(NativeScan(snapshot, _files(session, snapshot, root), location, root))
+    files = _files(session, snapshot, root)
+    scan = register(NativeScan(snapshot, files, location, root))
     partitions = StructType(
         tuple(f for name in snapshot.partition_columns for f in snapshot.schema if f.name == name)
     )
@@ -46,7 +47,7 @@ def native_frame(
         data_schema,
         tools.none,
         tools.parquet_format(),
-        tools.string_map(options or {}),
+        tools.string_map({**(options or {}), **files.reader_options}),
         session._jsparkSession,  # noqa: SLF001
     )
     return DataFrame(session._jsparkSession.baseRelationToDataFrame(relation), session)  # noqa: SLF001

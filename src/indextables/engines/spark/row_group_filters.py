@@ -1,0 +1,80 @@
+"""Which filters inside files Spark may use: those on floating point can lose rows.
+
+Spark takes 0.0 and -0.0 for equal and NaN for the greatest number. Parquet's reader, which skips row
+groups for it, does not: its dictionary and Bloom filters tell the zeros apart by their bits, and the
+bounds that most writers record leave NaN out. `docs/adr/0018-floats-inside-files.md` has the cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.core.arrays import FileMask
+from indextables.core.types import FieldPath, is_float, leaves
+from indextables.log.snapshot import Snapshot
+
+_BY_VALUE: Final = {
+    "parquet.filter.dictionary.enabled": "false",
+    "parquet.filter.bloom.enabled": "false",
+    "parquet.filter.record-level.enabled": "false",
+}
+_BY_BOUNDS: Final = {
+    "parquet.filter.stats.enabled": "false",
+    "parquet.filter.columnindex.enabled": "false",
+}
+UNFILTERED: Final[Mapping[str, str]] = {**_BY_VALUE, **_BY_BOUNDS}
+"""Options of a read that skips nothing inside files."""
+
+# Where every writer of this library puts its files; their bounds are missing where there is a NaN.
+_OWN_FILES: Final = r"^data/\d+-[0-9a-f-]{36}/"
+
+
+def reader_options(snapshot: Snapshot) -> dict[str, str]:
+    """Options for Spark's Parquet reader with which no query over this version loses a row."""
+    floats = [
+        leaf.path
+        for leaf in leaves(snapshot.schema)
+        if is_float(leaf.type) and leaf.path[0] not in snapshot.partition_columns
+    ]
+    options: dict[str, str] = {}
+    if any(_may_hold_zero(snapshot, path).any() for path in floats):
+        options |= _BY_VALUE
+    foreign = _foreign(snapshot) if floats else np.zeros(0, np.bool_)
+    if foreign.any() and any((foreign & _may_hold_nan(snapshot, path)).any() for path in floats):
+        options |= UNFILTERED
+    return options
+
+
+def _may_hold_zero(snapshot: Snapshot, path: FieldPath) -> FileMask:
+    """True for the files whose bounds do not exclude both zeros."""
+    stats = snapshot.index().column(path)
+    if stats.lo is None or stats.hi is None:
+        return stats.may_value
+    apart = pc.or_(_known(pc.greater(stats.lo, 0)), _known(pc.less(stats.hi, 0)))
+    return stats.may_value & ~np.asarray(apart, np.bool_)
+
+
+def _may_hold_nan(snapshot: Snapshot, path: FieldPath) -> FileMask:
+    """True for the files that the log does not say to be free of NaN."""
+    source = snapshot.index().source
+    counts = source.count("nan", path)
+    if counts is None:
+        counts = pa.nulls(snapshot.num_files, pa.int64())
+    may = ~np.asarray(_known(pc.equal(counts, 0)), np.bool_)
+    absent = source.absent(path)
+    return may if absent is None else may & ~absent
+
+
+def _foreign(snapshot: Snapshot) -> FileMask:
+    """True for the files of other writers: their bounds may not cover NaN."""
+    own = pc.match_substring_regex(snapshot.column("key"), _OWN_FILES)
+    return ~np.asarray(own, np.bool_)
+
+
+def _known(truth: Any) -> Any:
+    return pc.fill_null(truth, fill_value=False)
