@@ -20,7 +20,8 @@ from indextables.errors import (
 from indextables.log.actions import Remove
 from indextables.log.plan import CommitPlan, Maintain
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.create import as_schema, new_metadata
+from indextables.ops.append import append
+from indextables.ops.create import as_schema, create, new_metadata
 from indextables.ops.replace import replace_table
 from indextables.storage.open import open_store
 from indextables.table import Table
@@ -126,9 +127,7 @@ def test_a_schema_that_has_grown_stays(uri):
         [("id", pa.int64()), ("d", pa.timestamp("us")), ("n", pa.float64()), ("more", pa.string())]
     )
     table.evolve(wide)
-    table.overwrite(
-        pa.table({"id": [9], "d": [datetime(2030, 1, 1)], "n": [0.5], "more": ["m"]}, wide)
-    )
+    table.overwrite(pa.table({"id": [9], "d": [datetime(2030, 1, 1)], "n": [0.5], "more": ["m"]}, wide))
     metadata = table.snapshot().metadata
     table.restore(1)
     assert table.snapshot().metadata == metadata
@@ -249,16 +248,18 @@ def test_a_restore_that_loses_against_a_vacuum_looks_again(table, uri):
 
 
 def test_vacuum_keeps_every_file_of_the_oldest_version_it_promises(uri):
-    """Also if the clock of the writer that removed it was behind."""
-    table = Table.create(uri, SCHEMA)
-    table.append(rows(1))
-    table.append(rows(2))
+    """Also if the clock of the writer that removed it was behind: its remove says 1970."""
+    store = open_store(uri)
+    old = TransactionLog(store, now_ms=lambda: 1_700_000_000_000)
+    create(old, new_metadata(as_schema(SCHEMA)))
+    for number in (1, 2):
+        append(old, ArrowExecutor(store), rows(number))
+    table = Table(uri)
     kept = table.snapshot().splits()[0].path
-    log = TransactionLog(open_store(uri))
     stale = CommitPlan(Maintain(), "DELETE", (Remove(kept, 1),))
-    log.commit(lambda _: stale)
+    TransactionLog(store).commit(lambda _: stale)
     plan = table.vacuum(apply=True, options={"spark.indextables.vacuum.retention": "1 day"})
-    assert plan.files == ()
+    assert (plan.min_read_version, plan.files) == (2, ())
     table.restore(2)
     assert ids(table) == [1, 2]
 

@@ -78,9 +78,8 @@ def _version_at(log: TransactionLog, cutoff: int) -> int:
 
 
 def _plan(log: TransactionLog, snapshot: Snapshot, oldest: int, cutoff: int) -> VacuumPlan:
-    kept = _kept(log, oldest)
-    live = frozenset(key for s in (snapshot, kept or snapshot) for key in s.column("key").to_pylist())
-    fresh, expired = _tombstones(snapshot, kept, cutoff)
+    live = frozenset(snapshot.column("key").to_pylist()) | _live_at(log, oldest)
+    fresh, expired = _tombstones(snapshot, cutoff)
 
     def is_garbage(key: str) -> bool:
         if key in live or key in fresh:
@@ -95,29 +94,20 @@ def _plan(log: TransactionLog, snapshot: Snapshot, oldest: int, cutoff: int) -> 
     )
 
 
-def _kept(log: TransactionLog, version: int) -> Snapshot | None:
-    """The oldest version that can be read, and restored, afterwards; None if no commit is that old."""
+def _live_at(log: TransactionLog, version: int) -> frozenset[str]:
+    """The files of the oldest version that stays: it can be read, and restored, whatever clocks said."""
     try:
-        return log.snapshot(version)
+        return frozenset(log.snapshot(version).column("key").to_pylist())
     except VersionNotFoundError:
-        return None
+        return frozenset()  # no commit that is kept is that old
 
 
-def _tombstones(
-    snapshot: Snapshot, kept: Snapshot | None, cutoff: int
-) -> tuple[frozenset[str], frozenset[str]]:
-    """Files removed after the cutoff, which readers may still need, and those removed before it.
-
-    A clock may be wrong, the order of versions is not: what was removed after the oldest version that is
-    kept was removed after the cutoff.
-    """
+def _tombstones(snapshot: Snapshot, cutoff: int) -> tuple[frozenset[str], frozenset[str]]:
+    """Files removed after the cutoff, which readers may still need, and those removed before it."""
     removed = snapshot.tombstones
-    keys = removed.column("key")
     # a remove without a time may have happened just now
     fresh = pc.fill_null(pc.greater(removed.column("deletion_timestamp"), cutoff), fill_value=True)
-    if kept is not None:
-        before = pc.is_in(keys, kept.tombstones.column("key").combine_chunks())
-        fresh = pc.or_(fresh, pc.invert(before))
+    keys = removed.column("key")
     return (
         frozenset(keys.filter(fresh).to_pylist()),
         frozenset(keys.filter(pc.invert(fresh)).to_pylist()),
