@@ -117,9 +117,7 @@ def plan_files(
         kept_bytes=_total(sizes.filter(pa.array(mask))),
         missing_stats=_missing(found.columns, found.rows, snapshot.index()),
         opaque={} if bound is None else _opaque(bound),
-        total_slices=len(found.kept),
-        kept_slices=int(found.kept.sum()),
-        kept_slices_before=int(found.kept_before.sum()),
+        slices=found.counts,
         planning_ms=(time.perf_counter() - started) * 1000,
     )
     _log(report)

@@ -7,6 +7,29 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
+class SliceCounts:
+    """Slices under the rule that looks at what a file is, and under the one before it."""
+
+    total: int = 0
+    kept: int = 0
+    """Slices that may show a row."""
+    kept_before: int = 0
+    """Slices kept if every file the index does not know keeps its slice: delete logs, rollback blocks
+    and files of failed commits too."""
+
+    @property
+    def skipped(self) -> int:
+        """The slices of which no row has to be read."""
+        return self.total - self.kept
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kept} of {self.total} slices kept, "
+            f"{self.kept_before} if every file without statistics kept its slice"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class PruneReport:
     """Splits and bytes before and after pruning; total = partition_pruned + stats_pruned + kept."""
 
@@ -20,13 +43,8 @@ class PruneReport:
     """By column, how many kept splits have no statistics of it: what `analyze` could help."""
     opaque: Mapping[str, str] = field(default_factory=dict)
     """Conditions that statistics cannot answer, and why."""
-    total_slices: int = 0
+    slices: SliceCounts = field(default_factory=SliceCounts)
     """File slices of a table with a record key or log files; other tables have none."""
-    kept_slices: int = 0
-    """Slices that may show a row."""
-    kept_slices_before: int = 0
-    """Slices that would be kept if every file without statistics kept its slice: delete logs, rollback
-    blocks and files of failed commits too."""
     planning_ms: float = field(default=0.0, compare=False)
 
     @property
@@ -35,9 +53,24 @@ class PruneReport:
         return self.partition_pruned + self.stats_pruned
 
     @property
+    def total_slices(self) -> int:
+        """The file slices of the table."""
+        return self.slices.total
+
+    @property
+    def kept_slices(self) -> int:
+        """The slices that may show a row."""
+        return self.slices.kept
+
+    @property
+    def kept_slices_before(self) -> int:
+        """The slices that would be kept if every file without statistics kept its own."""
+        return self.slices.kept_before
+
+    @property
     def slices_skipped(self) -> int:
         """The slices of which no row has to be read."""
-        return self.total_slices - self.kept_slices
+        return self.slices.skipped
 
     @property
     def pruned_bytes(self) -> int:

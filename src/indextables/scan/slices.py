@@ -25,6 +25,7 @@ from indextables.core.types import FieldPath
 from indextables.errors import ProtocolError
 from indextables.scan.column_sets import ColumnSets
 from indextables.scan.merge import MergeMode
+from indextables.scan.report import SliceCounts
 from indextables.scan.slice_stats import OnlyColumns, SliceIndex
 
 Numbers = npt.NDArray[np.int64]
@@ -49,25 +50,15 @@ class State(IntEnum):
     FAILED = 1
     """Or still going on: not committed in any case."""
     ROLLED_BACK = 2
+    REPLACED = 3
+    """Committed, but of a slice whose rows are in a newer base file by now."""
 
 
-_HOLDS_ROWS: Final = np.array(
-    [
-        # committed, failed, rolled back
-        [True, False, False],  # base
-        [True, False, False],  # data log
-        [False, False, False],  # delete log
-        [False, False, False],  # rollback block
-    ]
-)
-_HIDES_ROWS: Final = np.array(
-    [
-        [False, False, False],
-        [True, False, False],
-        [True, False, False],
-        [False, False, False],
-    ]
-)
+_NEVER: Final = (False, False, False, False)
+_COMMITTED: Final = (True, False, False, False)
+_HOLDS_ROWS: Final = np.array([_COMMITTED, _COMMITTED, _NEVER, _NEVER])
+"""By block and state: a base file, a data log, a delete log, a rollback block."""
+_HIDES_ROWS: Final = np.array([_NEVER, _COMMITTED, _COMMITTED, _NEVER])
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +67,8 @@ class Slices:
 
     codes: Numbers
     """For each file, the number of its slice."""
-    count: int
-    """The number of slices."""
+    names: Any
+    """For each slice, its file group as an Arrow text; null for a file without a group."""
     block: npt.NDArray[np.int8]
     """For each file, a `Block`."""
     state: npt.NDArray[np.int8]
@@ -97,7 +88,13 @@ class Slices:
         alone = np.flatnonzero(codes < 0)
         named = len(encoded.dictionary)
         codes[alone] = named + np.arange(len(alone))
-        return cls(codes, named + len(alone), block, state, seq, **more)
+        names = pa.concat_arrays([encoded.dictionary, pa.nulls(len(alone), encoded.dictionary.type)])
+        return cls(codes, names, block, state, seq, **more)
+
+    @property
+    def count(self) -> int:
+        """The number of slices."""
+        return len(self.names)
 
     @cached_property
     def holds_rows(self) -> FileMask:
@@ -152,6 +149,11 @@ class PrunedSlices:
         """One bit per file: it is opened."""
         return self.rows | self.logs
 
+    @property
+    def counts(self) -> SliceCounts:
+        """How much the rule skips, and how much was skipped before it."""
+        return SliceCounts(len(self.kept), int(self.kept.sum()), int(self.kept_before.sum()))
+
 
 def prune_slices(
     slices: Slices,
@@ -188,7 +190,8 @@ def prune_slices(
         alone = np.bincount(slices.codes[rows], minlength=slices.count) == 1
         bare &= ~slices.is_log & alone[slices.codes]
     kept = slices.having(rows)
-    kept_before = kept | slices.having(~slices.holds_rows & inside)
+    unindexed = slices.is_log & ~slices.holds_rows & (slices.state != State.REPLACED)
+    kept_before = kept | slices.having(unindexed & inside)
     return PrunedSlices(kept, kept_before, rows, logs, bare, inside, found.columns)
 
 

@@ -1,0 +1,66 @@
+"""The commits of a system that lists its files: which are done, which are not, and which were undone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from indextables.errors import ConfigError
+from indextables.scan.slices import State
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Instants by what became of them; an instant is a text, and texts compare as moments do.
+
+    An instant may be rolled back and used again: then it is in `rolled_back` and wherever its second
+    life has brought it, and only rollback blocks in the log files can tell the two apart.
+    """
+
+    completed: Collection[str]
+    pending: Collection[str] = ()
+    """Requested or going on."""
+    rolled_back: Collection[str] = ()
+    start: str | None = None
+    """Instants before it are archived, which only completed ones are; None: the first completed one."""
+    _states: dict[str, State] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        lists = {name: _instants(name, getattr(self, name)) for name in _LISTS}
+        if both := sorted(lists["completed"] & lists["pending"]):
+            raise ConfigError(
+                f"the instant {both[0]!r} is completed and pending at once",
+                hint="take both lists from one look at the timeline",
+            )
+        states = dict.fromkeys(lists["rolled_back"], State.ROLLED_BACK)
+        states |= dict.fromkeys(lists["pending"], State.FAILED)
+        states |= dict.fromkeys(lists["completed"], State.COMMITTED)
+        object.__setattr__(self, "_states", states)
+        if self.start is None and lists["completed"]:
+            object.__setattr__(self, "start", min(lists["completed"]))
+
+    def state_of(self, instant: str) -> State:
+        """What became of an instant; one the timeline does not know was never completed.
+
+        >>> Timeline(["002"], pending=["003"]).state_of("003")
+        <State.FAILED: 1>
+        >>> Timeline(["002"]).state_of("001")
+        <State.COMMITTED: 0>
+        """
+        known = self._states.get(instant)
+        if known is not None:
+            return known
+        is_archived = self.start is not None and instant < self.start
+        return State.COMMITTED if is_archived else State.FAILED
+
+
+_LISTS = ("completed", "pending", "rolled_back")
+
+
+def _instants(name: str, found: Collection[str]) -> set[str]:
+    if isinstance(found, str) or not all(isinstance(instant, str) for instant in found):
+        raise ConfigError(
+            f"the timeline's {name} instants are not a list of texts: {found!a:.80}",
+            hint='pass them as the timeline spells them, such as ["20241018073000123"]',
+        )
+    return set(found)
