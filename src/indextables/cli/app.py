@@ -16,6 +16,7 @@ from indextables.cli.maintain import check, checkpoint, vacuum
 from indextables.cli.output import advise
 from indextables.cli.repair import repair
 from indextables.cli.sql import sql
+from indextables.cli.versions import compact, restore, rollback
 from indextables.errors import IndexTablesError
 
 PROBLEM_FOUND = 1
@@ -54,7 +55,8 @@ def main() -> None:
 
 
 LOOK = (describe, history, files, log, plan, explain, report, check)
-CHANGE = (analyze, optimize, checkpoint, vacuum, truncate_time_travel, repair)
+CHANGE = (analyze, optimize, compact, restore, rollback, checkpoint)
+CLEAN = (vacuum, truncate_time_travel, repair)
 
-for command in (demo, sql, *LOOK, *CHANGE):
+for command in (demo, sql, *LOOK, *CHANGE, *CLEAN):
     main.add_command(command)

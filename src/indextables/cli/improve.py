@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from indextables.cli.output import (
@@ -12,11 +10,10 @@ from indextables.cli.output import (
     format_option,
     progress,
     settings_option,
-    show_facts,
+    show_commit,
     show_rows,
 )
 from indextables.config import STATS_COLUMNS, TARGET_FILE_SIZE
-from indextables.ops.result import CommitResult
 from indextables.report.words import human_bytes
 from indextables.sql.log_commands import top_level
 from indextables.table import Table
@@ -44,7 +41,7 @@ def analyze(
         done = Table(table).analyze(
             list(columns) or None, rebuild=rebuild, progress=advance, options=settings
         )
-    _show(table, done, output, "every split has its statistics already")
+    show_commit(table, done, output, "every split has its statistics already")
 
 
 @click.command(short_help="Pack small splits, or lay rows along a curve.")
@@ -80,7 +77,7 @@ def optimize(  # noqa: PLR0917 - one parameter for each option
         done = Table(table).optimize(
             where, z_order_by=_names(zorder_by), hilbert_by=_names(hilbert_by), options=options
         )
-    _show(table, done, output, "the splits are good as they are")
+    show_commit(table, done, output, "the splits are good as they are")
 
 
 @click.command("truncate-time-travel", short_help="Give up old versions; keep the newest.")
@@ -107,14 +104,3 @@ def truncate_time_travel(table: str, apply: bool, output: OutputFormat) -> None:
 def _names(text: str | None) -> list[str] | None:
     """Column names separated by commas; a comma inside backticks belongs to the name."""
     return None if text is None else [top_level(name) for name in STATS_COLUMNS.parse(text)]
-
-
-def _show(table: str, done: CommitResult, output: OutputFormat, nothing: str) -> None:
-    facts: dict[str, Any] = {"table": table, "version": done.version, "committed": done.committed}
-    show_facts({**facts, **done.metrics}, output)
-    if not done.committed:
-        advise(f"nothing was committed: {nothing}")
-    if done.skipped:
-        advise(
-            f"{len(done.skipped)} splits were replaced by another writer meanwhile and left as they are"
-        )

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table as RichTable
 
 from indextables.errors import StorageError
+from indextables.ops.result import CommitResult
 
 OutputFormat: TypeAlias = Literal["table", "json"]
 Row: TypeAlias = Mapping[str, Any]
@@ -83,6 +84,16 @@ def show_facts(facts: Row, output: OutputFormat) -> None:
     for name, value in facts.items():
         table.add_row(name, _cell(value))
     _stdout().print(table)
+
+
+def show_commit(table: str, done: CommitResult, output: OutputFormat, nothing: str) -> None:
+    """Print what a verb did; `nothing` says why it may have had nothing to do."""
+    facts = {"table": table, "version": done.version, "committed": done.committed}
+    show_facts({**facts, **done.metrics}, output)
+    if not done.committed:
+        advise(f"nothing was committed: {nothing}")
+    if done.skipped:
+        advise(f"{len(done.skipped)} left as they are: another writer was at work on them")
 
 
 def show_json(value: Any) -> None:

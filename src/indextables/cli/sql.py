@@ -40,10 +40,14 @@ class _Context:
         return TransactionLog(open_store(location), self.config)
 
 
-@click.command(
-    short_help="Run a statement of ours, or a query through DuckDB.",
-    epilog="\b\nStatements of ours:\n" + "\n".join(f"  {command.usage}" for command in COMMANDS),
-)
+def _show_usage(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        for command in COMMANDS:
+            click.echo(command.usage)
+        ctx.exit(0)
+
+
+@click.command(short_help="Run a statement of ours, or a query through DuckDB.")
 @click.argument("statement")
 @settings_option
 @click.option(
@@ -51,6 +55,14 @@ class _Context:
     type=click.IntRange(min=1),
     metavar="N",
     help=f"Print so many rows at most [{_SHOWN_ROWS:,}; all as JSON].",
+)
+@click.option(
+    "--statements",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_usage,
+    help="Show how our own statements are written, and exit.",
 )
 @format_option
 @click.pass_context

@@ -1,0 +1,95 @@
+"""Commands that commit a version without new rows: compact, restore, rollback."""
+
+from __future__ import annotations
+
+import click
+
+from indextables.cli.output import (
+    OutputFormat,
+    format_option,
+    progress,
+    settings_option,
+    show_commit,
+)
+from indextables.table import Table
+
+
+@click.command(short_help="Fold the log files of upserts and deletes into base files.")
+@click.argument("table")
+@click.option("--where", metavar="SQL", help="Only slices that may hold a row for which this is TRUE.")
+@click.option(
+    "--min-logs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Only slices with so many log files at least.",
+)
+@click.option(
+    "--min-percent",
+    type=click.FloatRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="P",
+    help="Only slices whose log files have so many percent of the base file's size at least.",
+)
+@settings_option
+@format_option
+def compact(  # noqa: PLR0917 - one parameter for each option
+    table: str,
+    where: str | None,
+    min_logs: int,
+    min_percent: float,
+    settings: dict[str, str],
+    output: OutputFormat,
+) -> None:
+    """Fold what upserts and deletes wrote into new base files, so that reading merges nothing.
+
+    The rows stay the same, and so do older versions until they are vacuumed.
+
+    \b
+    Example:
+      indextables compact ./customers
+      indextables compact ./customers --min-logs 4 --where "day >= DATE '2024-01-01'"
+    """
+    with progress("compacting") as advance:
+        done = Table(table).compact(
+            where, min_logs=min_logs, min_percent=min_percent, progress=advance, options=settings
+        )
+    show_commit(table, done, output, "no slice has log files enough")
+
+
+@click.command(short_help="Make the table what it was at a version or time.")
+@click.argument("table")
+@click.option("--version", type=click.IntRange(min=0), metavar="N", help="The version to go back to.")
+@click.option("--timestamp", metavar="TIME", help="Or the moment, such as 2024-05-01T12:00:00Z.")
+@format_option
+def restore(table: str, version: int | None, timestamp: str | None, output: OutputFormat) -> None:
+    """Make the table what it was at a version or a moment, in a new version that can itself be undone.
+
+    \b
+    Example:
+      indextables restore ./articles --version 12
+      indextables restore ./articles --timestamp "2024-05-01 12:00:00"
+    """
+    if (version is None) == (timestamp is None):
+        raise click.UsageError("say --version or --timestamp, one of them")
+    done = Table(table).restore(version, timestamp=timestamp)
+    show_commit(table, done, output, "the table is what it was then")
+
+
+@click.command(short_help="Undo what one version did.")
+@click.argument("table")
+@click.option(
+    "--version", type=click.IntRange(min=0), metavar="N", required=True, help="The version to undo."
+)
+@format_option
+def rollback(table: str, version: int, output: OutputFormat) -> None:
+    """Undo what one version did and keep what came after; an error names a later version in the way.
+
+    \b
+    Example:
+      indextables rollback ./articles --version 12
+    """
+    done = Table(table).rollback(version)
+    show_commit(table, done, output, "nothing of that version is left to undo")
