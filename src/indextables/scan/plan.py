@@ -97,23 +97,23 @@ def plan_files(
     """
     started = time.perf_counter()
     bound = _bound(where, snapshot, timezone, case_sensitive=case_sensitive)
-    slices = slices_of(snapshot)
+    slices, asked = slices_of(snapshot), None
     if slices is None:
-        found = _prune_files(snapshot, bound, within)
+        found = _prune_files(snapshot, bound, within, asked)
     elif read_optimized:
-        bases = ~slices.is_log
-        found = _prune_files(snapshot, bound, bases if within is None else bases & within)
+        asked = ~slices.is_log
+        found = _prune_files(snapshot, bound, within, asked)
     else:
         mode = MergeRule.of(snapshot.properties).mode
         found = prune_slices(slices, snapshot.index(), bound, mode, within=within)
-    mask = found.files
+    mask, inside = found.files, found.inside
     sizes = snapshot.column("size")
     report = PruneReport(
-        total_files=len(mask),
-        partition_pruned=int((~found.inside & ~mask).sum()),
-        stats_pruned=int((found.inside & ~mask).sum()),
+        total_files=len(mask) if asked is None else int(asked.sum()),
+        partition_pruned=_count(~inside & ~mask, asked),
+        stats_pruned=_count(inside & ~mask, asked),
         kept_files=int(mask.sum()),
-        total_bytes=_total(sizes),
+        total_bytes=_total(sizes if asked is None else sizes.filter(pa.array(asked))),
         kept_bytes=_total(sizes.filter(pa.array(mask))),
         missing_stats=_missing(found.columns, found.rows, snapshot.index()),
         opaque={} if bound is None else _opaque(bound),
@@ -124,15 +124,22 @@ def plan_files(
     return Plan(snapshot, bound, mask, found.rows, found.bare, report, read_optimized)
 
 
-def _prune_files(snapshot: Snapshot, bound: Predicate | None, within: FileMask | None) -> PrunedSlices:
-    """A plan where every file stands for itself."""
+def _prune_files(
+    snapshot: Snapshot, bound: Predicate | None, within: FileMask | None, asked: FileMask | None
+) -> PrunedSlices:
+    """Each of the files that are asked for (None: all) stands for itself."""
     found = _everything(snapshot) if bound is None else prune(bound, snapshot.index())
     inside = found.kept_by_partition if within is None else found.kept_by_partition & within
-    rows = found.kept & inside
-    slices = rows if RECORD_KEY in snapshot.properties else np.zeros(0, np.bool_)
-    return PrunedSlices(
-        slices, slices, rows, np.zeros_like(rows), bare=rows, inside=inside, columns=found.columns
-    )
+    rows = found.kept & inside if asked is None else found.kept & inside & asked
+    slices = np.zeros(0, np.bool_)
+    if RECORD_KEY in snapshot.properties:
+        slices = rows if asked is None else rows[asked]
+    nowhere = np.zeros_like(rows)
+    return PrunedSlices(slices, slices, rows, nowhere, rows, inside, found.columns)
+
+
+def _count(files: FileMask, asked: FileMask | None) -> int:
+    return int((files if asked is None else files & asked).sum())
 
 
 def files_to_query(

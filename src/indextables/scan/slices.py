@@ -15,14 +15,12 @@ from typing import Any, Final, assert_never
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.core.arrays import FileMask, as_array
 from indextables.core.conditions.predicate import Predicate
 from indextables.core.pruning.index import ColumnStatsIndex
 from indextables.core.pruning.prune import Pruned, may_match, prune
 from indextables.core.types import FieldPath
-from indextables.errors import ProtocolError
 from indextables.scan.column_sets import ColumnSets
 from indextables.scan.merge import MergeMode
 from indextables.scan.report import SliceCounts
@@ -229,17 +227,3 @@ def _newest(slices: Slices, logs: FileMask) -> Numbers:
     newest = np.full(slices.count, np.iinfo(np.int64).min)
     np.maximum.at(newest, slices.codes[logs], slices.seq[logs])
     return newest
-
-
-def refuse_log_files(kinds: Any) -> None:
-    """Raises if any of these files is a log file: read as plain rows it would show what was replaced.
-
-    `kinds` are the files' kinds, as a column or a list.
-    """
-    column = kinds if isinstance(kinds, pa.Array | pa.ChunkedArray) else pa.array(kinds, pa.string())
-    if pc.any(pc.equal(column, "log")).as_py():
-        raise ProtocolError(
-            "the table has log files whose rows must be merged with their base files, which this "
-            "version cannot do",
-            hint="upgrade indextables, or compact the table with the version that wrote it",
-        )
