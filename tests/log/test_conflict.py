@@ -69,6 +69,7 @@ WINNERS = {
     "delete log in g1": CommitPlan(Rewrite(), "DELETE", (log_file(55, "g1", "delete", stats=None),)),
     "upsert far into g1": CommitPlan(Upsert(), "UPSERT", (log_file(56, "g1"),)),
     "upsert near into g1": CommitPlan(Upsert(), "UPSERT", (log_file(57, "g1", stats=add_of(1).stats),)),
+    "upsert the first keys into g0": CommitPlan(Upsert(), "UPSERT", (log_file(64, "g0", stats=add_of(0).stats),)),
     "upsert far into g2": CommitPlan(Upsert(), "UPSERT", (log_file(58, "g2"),)),
     "upsert near into a new group": CommitPlan(Upsert(), "UPSERT", (base(59, "new", stats=add_of(1).stats),)),
     "compact file 1": CommitPlan(Compact(), "COMPACT", (gone(1, data_change=False), base(60, "g1", stats=add_of(1).stats, data_change=False, seq=0))),
@@ -104,6 +105,20 @@ ME = {
     "overwrite all": CommitPlan(Rewrite(), "OVERWRITE", (gone(0), gone(1), gone(2), gone(3), base(76))),
     # writes keys 10-19 into group g1
     "upsert": CommitPlan(Upsert(ids(10, 19), frozenset({"g1"})), "UPSERT", (log_file(77, "g1"),)),
+    # puts the keys 10-19, which it has found nowhere, into a new group
+    "insert": CommitPlan(Upsert(ids(10, 19), inserted=ids(10, 19)), "UPSERT", (base(78, "mine"),)),
+    # sets some columns of the keys 10-19 in group g1
+    "partial upsert": CommitPlan(
+        Upsert(ids(10, 19), frozenset({"g1"}), partial=True), "UPSERT", (log_file(79, "g1"),)
+    ),
+    # has found ids 10-19 in group g1 only, and deletes their keys
+    "delete by key": CommitPlan(Rewrite(ids(10, 19)), "DELETE", (log_file(80, "g1", "delete"),)),
+    # the same, and puts ids 0-9, which it has found nowhere, into a new group
+    "overwrite by key": CommitPlan(
+        Rewrite(ids(10, 19), inserted=ids(0, 9)),
+        "OVERWRITE",
+        (log_file(81, "g1", "delete"), base(82, "mine")),
+    ),
     "compact": CommitPlan(Compact(), "COMPACT", groups=(COMPACT_1, COMPACT_3)),
     "optimize": CommitPlan(Optimize(), "OPTIMIZE", groups=(COMPACT_1, COMPACT_3)),
     "analyze": CommitPlan(
@@ -119,6 +134,11 @@ ME = {
 }
 
 OK, REPLAN, SKIP, ERROR = "ok", "re-plan", "skip", "error"
+
+OTHER_SCHEMA = dict.fromkeys(
+    ("widen a column", "drop a column", "change the partitioning", "add a required column"), REPLAN
+)
+NEAR = dict.fromkeys(("append near", "append unknown", "upsert near into a new group"), REPLAN)
 
 # me: the winners this verb does not simply follow; every winner that is not named is "ok"
 TABLE = {
@@ -154,6 +174,44 @@ TABLE = {
         "drop a column": REPLAN,
         "change the partitioning": REPLAN,
         "add a required column": REPLAN,
+    },
+    "insert": {
+        **OTHER_SCHEMA,
+        **NEAR,
+        # the key was there when the winner began, and gone when this one did
+        "upsert near into g1": REPLAN,
+        "copy on write of file 1": REPLAN,
+    },
+    "partial upsert": {
+        **OTHER_SCHEMA,
+        **NEAR,
+        "delete file 1": REPLAN,
+        # the columns it does not set were those of a row that is gone
+        "copy on write of file 1": REPLAN,
+        "delete log in g1": REPLAN,
+        "optimize files 1 and 2": REPLAN,
+    },
+    "delete by key": {
+        **OTHER_SCHEMA,
+        **NEAR,
+        "delete file 1": REPLAN,
+        "copy on write of file 1": REPLAN,
+        "delete log in g1": REPLAN,
+        # a row of g1 that no longer satisfies the condition would be deleted
+        "upsert far into g1": REPLAN,
+        "upsert near into g1": REPLAN,
+        "optimize files 1 and 2": REPLAN,
+    },
+    "overwrite by key": {
+        **OTHER_SCHEMA,
+        **NEAR,
+        "delete file 1": REPLAN,
+        "copy on write of file 1": REPLAN,
+        "delete log in g1": REPLAN,
+        "upsert far into g1": REPLAN,
+        "upsert near into g1": REPLAN,
+        "optimize files 1 and 2": REPLAN,
+        "upsert the first keys into g0": REPLAN,
     },
     "compact": {
         "delete file 1": SKIP,

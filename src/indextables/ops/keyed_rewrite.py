@@ -158,7 +158,9 @@ class KeyedRewritePlanner:
         if self.merge_schema:
             incoming = source_schema(self.raw.schema)
             metadata = evolved(metadata, merged_schema(metadata.schema, incoming))
-        rows = distinct_rows(self.raw, metadata.schema, rule, merge=self.merge_schema)
+        # what has fitted once may lack a column that the table got since: that one is NULL
+        merge = self.merge_schema or bool(self._replacements)
+        rows = distinct_rows(self.raw, metadata.schema, rule, merge=merge)
         within = None if isinstance(self.condition, SamePartitions) else self.condition.bound(snapshot)
         if within is not None:
             rows = pa.Table.from_batches(all_within(rows.to_batches(), within), rows.schema)

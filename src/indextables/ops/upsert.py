@@ -179,7 +179,12 @@ class UpsertPlanner:
 
     def _fitted(self, metadata: Metadata) -> Incoming:
         if metadata not in self._incoming:
-            self._incoming[metadata] = fitted(self.raw, metadata, merge_schema=self.merge_schema)
+            first = next(iter(self._incoming.values()), None)
+            # what has fitted once may lack a column that the table got since: that one is NULL
+            raw = self.raw if first is None else first.rows
+            self._incoming[metadata] = fitted(
+                raw, metadata, merge_schema=self.merge_schema, is_late=first is not None
+            )
         return self._incoming[metadata]
 
     def _bases(self, snapshot: Snapshot, new: Incoming, inserted: Numbers, moved: Mask) -> list[Any]:
@@ -212,12 +217,12 @@ class UpsertPlanner:
         return pa.table([given.get(name, old.column(name)) for name in schema.names], schema=wanted)
 
 
-def fitted(raw: pa.Table, metadata: Metadata, *, merge_schema: bool) -> Incoming:
+def fitted(raw: pa.Table, metadata: Metadata, *, merge_schema: bool, is_late: bool = False) -> Incoming:
     """The data as rows of this table; SchemaMismatchError or DuplicateKeyError if they cannot be that."""
     rule = rule_of(metadata, "upsert")
     if merge_schema:
         metadata = evolved(metadata, merged_schema(metadata.schema, source_schema(raw.schema)))
-    schema, merge = metadata.schema, merge_schema
+    schema, merge = metadata.schema, merge_schema or is_late
     if rule.mode is MergeMode.COLUMNS:
         given = {name.lower() for name in (*raw.column_names, *rule.key)}
         schema = StructType(tuple(field for field in schema if field.name.lower() in given))
