@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -118,6 +118,28 @@ class Snapshot:
         """The live file under this key."""
         found = self.splits(np.asarray(pc.equal(self.column("key"), key)))
         return found[0] if found else None
+
+    def part(self, mask: npt.NDArray[np.bool_]) -> Snapshot:
+        """The same version with the files where the mask is set and no others; no column is copied."""
+        kept = mask if self._order is None else np.zeros_like(mask)
+        if self._order is not None:
+            kept[self._order.to_numpy()] = mask
+        segments, start = [], 0
+        for segment in self.state.segments:
+            end = start + segment.num_live
+            left_out = np.zeros(len(segment.dead), np.bool_)
+            left_out[~segment.dead] = ~kept[start:end]
+            segments.append(segment.bury(left_out))
+            start = end
+        return replace(self, state=replace(self.state, segments=tuple(segments)))
+
+    def unsliced(self) -> Snapshot:
+        """The same files, each of which stands for itself: in no group, neither base nor log."""
+        rows = self.files()
+        for name in ("file_group", "kind", "block"):
+            at = rows.schema.get_field_index(name)
+            rows = rows.set_column(at, rows.schema.field(at), pa.nulls(rows.num_rows, pa.string()))
+        return replace(self, state=replace(self.state, segments=(Segment.alive(rows, self._shape),)))
 
     @cached_property
     def groups(self) -> frozenset[str]:

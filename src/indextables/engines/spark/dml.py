@@ -6,42 +6,38 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import orjson
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.classic.column import Column as ClassicColumn
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.plan_rewrite import Rewriter, frame_of, name_path, relation_path
-from indextables.engines.spark.statements import (
-    Create,
-    Delete,
-    Insert,
-    Merge,
-    Statement,
-    Update,
-    carry_out,
-)
-
-_LOGICAL: Final = "org.apache.spark.sql.catalyst.plans.logical"
+from indextables.engines.spark.statements import Change, Create, Insert, Statement, carry_out
 
 
 def run(session: SparkSession, plan: Any) -> DataFrame | None:
     """Carries out a statement that changes a table of ours; None for every other plan."""
     name = plan.nodeName()
-    if name == "UnresolvedWith" and plan.child().nodeName() == "InsertIntoStatement":
-        return run(session, _with_inside(plan))
+    if name == "UnresolvedWith":
+        inside = _with_inside(plan)
+        return None if inside is None else run(session, inside)
     reader = _READERS.get(name)
     statement = reader(session, plan) if reader else None
     return None if statement is None else carry_out(session, statement)
 
 
-def _with_inside(plan: Any) -> Any:
+_QUERY_AT: Final = {"InsertIntoStatement": 3, "MergeIntoTable": 1}
+"""Where a statement has the query that gives it rows."""
+
+
+def _with_inside(plan: Any) -> Any | None:
     """WITH … INSERT as INSERT … WITH: the rows are then a query of their own."""
-    insert = plan.child()
-    query = plan.copy(insert.query(), plan.cteRelations(), plan.allowRecursion())
-    values = [insert.productElement(i) for i in range(insert.productArity())]
-    values[3] = query
-    return insert.copy(*values)
+    statement = plan.child()
+    at = _QUERY_AT.get(statement.nodeName())
+    if at is None:
+        return None
+    values = [statement.productElement(i) for i in range(statement.productArity())]
+    values[at] = plan.copy(values[at], plan.cteRelations(), plan.allowRecursion())
+    return statement.copy(*values)
 
 
 def _insert(session: SparkSession, plan: Any) -> Statement | None:
@@ -60,37 +56,10 @@ def _insert(session: SparkSession, plan: Any) -> Statement | None:
     )
 
 
-def _delete(session: SparkSession, plan: Any) -> Statement | None:
-    path = relation_path(session, plan.table())
-    if path is None:
-        return None
-    return Delete(path, _alias(plan.table()), _condition(session, plan.condition()))
-
-
-def _update(session: SparkSession, plan: Any) -> Statement | None:
-    path = relation_path(session, plan.table())
-    if path is None:
-        return None
-    assignments = tuple(
-        (".".join(_each(one.key().nameParts())), _condition(session, one.value()))
-        for one in _each(plan.assignments())
-    )
-    where = plan.condition()
-    condition = _condition(session, where.get()) if where.isDefined() else None
-    return Update(path, _alias(plan.table()), assignments, condition)
-
-
-def _merge(session: SparkSession, plan: Any) -> Statement | None:
-    path = relation_path(session, plan.targetTable())
-    if path is None:
-        return None
-    return Merge(
-        path=path,
-        alias=_alias(plan.targetTable()),
-        source=frame_of(session, Rewriter(session).rewrite(plan.sourceTable())),
-        condition=_condition(session, plan.mergeCondition()),
-        plan=plan,
-    )
+def _change(session: SparkSession, plan: Any) -> Statement | None:
+    target = plan.targetTable() if plan.nodeName() == "MergeIntoTable" else plan.table()
+    path = relation_path(session, target)
+    return None if path is None else Change(path, plan)
 
 
 def _create(session: SparkSession, plan: Any) -> Statement | None:
@@ -128,29 +97,6 @@ def _partition_columns(plan: Any) -> Iterator[str]:
         yield ".".join(transform.references()[0].fieldNames())
 
 
-def _condition(session: SparkSession, expression: Any) -> Column:
-    """A Catalyst expression as a Column, with the tables in its subqueries replaced."""
-    tools = jvm_tools()
-    nothing = tools.lookup(f"{_LOGICAL}.OneRowRelation")()
-    holder = tools.lookup(f"{_LOGICAL}.Project")(
-        tools.seq(
-            [
-                tools.lookup("org.apache.spark.sql.catalyst.analysis.UnresolvedAlias")(
-                    expression, tools.none
-                )
-            ]
-        ),
-        nothing,
-    )
-    rewritten = Rewriter(session).rewrite(holder).projectList().apply(0).child()
-    utils = tools.lookup("org.apache.spark.sql.classic.ExpressionUtils")
-    return ClassicColumn(utils.column(rewritten))
-
-
-def _alias(plan: Any) -> str | None:
-    return str(plan.alias()) if plan.nodeName() == "SubqueryAlias" else None
-
-
 def _partition_spec(spec: Any) -> Mapping[str, str | None]:
     found = jvm_tools().as_java(spec)
     values = {str(key): found.get(key) for key in found.keySet().toArray()}
@@ -168,9 +114,9 @@ def _each(items: Any) -> Iterator[Any]:
 
 _READERS: Final[Mapping[str, Callable[[SparkSession, Any], Statement | None]]] = {
     "InsertIntoStatement": _insert,
-    "DeleteFromTable": _delete,
-    "UpdateTable": _update,
-    "MergeIntoTable": _merge,
+    "DeleteFromTable": _change,
+    "UpdateTable": _change,
+    "MergeIntoTable": _change,
     "CreateTable": _create,
     "CreateTableAsSelect": _create,
     "ReplaceTable": _create,

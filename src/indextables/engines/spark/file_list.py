@@ -14,9 +14,16 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from indextables.core.arrays import FileMask
+from indextables.core.types import StructType
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.handles import handles
-from indextables.engines.spark.partition_rows import build_rows, matching_groups, partition_groups
+from indextables.engines.spark.lineage import Lineage
+from indextables.engines.spark.partition_rows import (
+    build_rows,
+    file_groups,
+    matching_groups,
+    partition_groups,
+)
 from indextables.engines.spark.row_group_filters import reader_options
 from indextables.log.snapshot import Snapshot
 
@@ -25,15 +32,25 @@ _FEW: Final = 8
 
 
 class FileList:
-    """All files of one snapshot on the JVM's side; masks are in the snapshot's order."""
+    """All files of one snapshot on the JVM's side; masks are in the snapshot's order.
 
-    def __init__(self, snapshot: Snapshot, root: str, session: SparkSession) -> None:
+    With `lineage`, each row also says which file it comes from (`lineage.COLUMNS`).
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, root: str, session: SparkSession, lineage: Lineage | None = None
+    ) -> None:
         self.snapshot = snapshot
         self._root = root
         self._session = session
         self._statuses: Any | None = None
         self._lock = threading.Lock()
-        self._groups = partition_groups(snapshot)
+        self._groups = partition_groups(snapshot) if lineage is None else file_groups(snapshot, lineage)
+
+    @property
+    def partition_columns(self) -> StructType:
+        """What Spark knows of a file before it opens it."""
+        return self._groups.columns
 
     @cached_property
     def sizes(self) -> npt.NDArray[np.int64]:

@@ -75,15 +75,33 @@ def fit(
     return frame.select([_column(by_name.get(field.name.lower()), field) for field in target])
 
 
+def fit_value(values: Column, given: T.StructField, target: Field) -> Column:
+    """The value of an assignment as the column holds it, converted as SQL's INSERT converts it.
+
+    SchemaMismatchError if the types exclude each other; a value that does not fit stops the job.
+    """
+    source = _source_field(T.StructField(target.name, given.dataType, given.nullable))
+    if isinstance(source, Field) and _can_assign(source.type, target.type):
+        values = fitting(values, values.try_cast(spark_type(target.type)), target.name)
+        source = replace(source, type=target.type)
+    try:
+        _check([source], StructType((target,)), merge=False)
+    except SchemaMismatchError as error:
+        raise SchemaMismatchError(
+            error.message, hint="cast the value that is assigned", **error.facts
+        ) from None
+    return _column(source, target, values)
+
+
 def _source_fields(frame: DataFrame) -> list[Field | pa.Field]:
-    """The frame's columns; one that is only NULL has no type yet."""
-    found: list[Field | pa.Field] = []
-    for field in frame.schema.fields:
-        if isinstance(field.dataType, T.NullType):
-            found.append(pa.field(field.name, pa.null()))
-        else:
-            found.extend(schema_from_json(T.StructType([field]).json()))
-    return found
+    return [_source_field(field) for field in frame.schema.fields]
+
+
+def _source_field(field: T.StructField) -> Field | pa.Field:
+    """A column of a frame; one that is only NULL has no type yet."""
+    if isinstance(field.dataType, T.NullType):
+        return pa.field(field.name, pa.null())
+    return schema_from_json(T.StructType([field]).json()).fields[0]
 
 
 def _check(source: list[Any], target: StructType, *, merge: bool) -> None:
@@ -122,12 +140,14 @@ def _hides_null(source: DataType, target: DataType) -> bool:
             return False
 
 
-def _column(source: Field | pa.Field | None, target: Field) -> Column:
+def _column(source: Field | pa.Field | None, target: Field, given: Column | None = None) -> Column:
+    """The column of that name (or the given values) as the target has it."""
     if source is None or isinstance(source, pa.Field):
         values = F.lit(None).cast(spark_type(target.type))
         may_be_null = True
     else:
-        values = _aligned(F.col(quoted(source.name)), source.type, target.type)
+        values = F.col(quoted(source.name)) if given is None else given
+        values = _aligned(values, source.type, target.type)
         may_be_null = source.nullable
     if may_be_null and not target.nullable:
         values = not_null(values, target.name)

@@ -59,15 +59,17 @@ class NativeWriter:
     place: Place
     options: Mapping[str, str] = field(default_factory=dict)
 
-    def write(self, frame: DataFrame, target: WriteTarget) -> Written:
-        """The frame (it fits: `fit`) as new splits, durable on return."""
-        partitions = [_field(target, name) for name in target.partition_columns]
-        files = [F.col(quoted(name)) for name in target.file_schema.names]
-        rows = frame.select([*files, *map(_directory_text, partitions)])
+    def write(self, frame: DataFrame, target: WriteTarget, by: str | None = None) -> Written:
+        """The frame (it fits: `fit`) as new splits, durable on return.
+
+        With `by`, no file has rows of two values of that column: `directory_value` tells a file's own.
+        """
+        more = () if by is None else (by,)
         with self.directory(target) as location:
-            self.run(rows, target.partition_columns, location)
+            rows = _as_directories(frame, target, more)
+            self.run(rows, (*more, *target.partition_columns), location)
             found = self.new_files(target)
-            values = {file.key: dict(_partition_values(file.key, target)) for file in found}
+            values = {file.key: dict(_partition_values(file.key, target, len(more))) for file in found}
             return as_written(found, target, lambda key: values[key])
 
     @contextmanager
@@ -111,6 +113,19 @@ class NativeWriter:
             path = jvm_tools().path(location)
             conf = self.session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
             path.getFileSystem(conf).delete(path, True)
+
+
+def _as_directories(frame: DataFrame, target: WriteTarget, more: Sequence[str]) -> DataFrame:
+    """The columns of the files, then `more`, then the partition columns as their directories name them."""
+    partitions = [_field(target, name) for name in target.partition_columns]
+    files = [F.col(quoted(name)) for name in (*target.file_schema.names, *more)]
+    return frame.select([*files, *map(_directory_text, partitions)])
+
+
+def directory_value(key: str, target: WriteTarget) -> str:
+    """The value of the column `by` that a file was written for."""
+    segment = key.removeprefix(f"{target.directory}/").partition("/")[0]
+    return unescape_segment(segment.partition("=")[2])
 
 
 def _field(target: WriteTarget, name: str) -> Field:
@@ -175,9 +190,14 @@ def as_written(
     return Written.of(adds, truncation)
 
 
-def _partition_values(key: str, target: WriteTarget) -> Iterator[tuple[str, str | None]]:
-    """The values of a file's directory, typed by the schema and spelled as the log spells them."""
-    segments = key.removeprefix(f"{target.directory}/").split("/")[:-1]
+def _partition_values(
+    key: str, target: WriteTarget, depth: int = 0
+) -> Iterator[tuple[str, str | None]]:
+    """The values of a file's directory, typed by the schema and spelled as the log spells them.
+
+    `depth` is the number of directories above that say something else.
+    """
+    segments = key.removeprefix(f"{target.directory}/").split("/")[depth:-1]
     for name, segment in zip(target.partition_columns, segments, strict=True):
         escaped = segment.partition("=")[2]
         if escaped == NULL_DIRECTORY:

@@ -23,6 +23,8 @@ from indextables.core.statistics.wire import encode_value
 from indextables.core.types import DataType, DecimalType, ListType, MapType, PrimitiveType, StructType
 from indextables.engines.spark.gateway import JvmTools, jvm_tools
 from indextables.engines.spark.handles import handles
+from indextables.engines.spark.lineage import COLUMNS as LINEAGE
+from indextables.engines.spark.lineage import Lineage
 from indextables.errors import LogCorruptedError
 from indextables.log.snapshot import Snapshot
 
@@ -70,6 +72,15 @@ def partition_groups(snapshot: Snapshot) -> PartitionGroups:
     _, first = np.unique(group, return_index=True)
     rows = [column.take(first).to_pylist() for column in encoded]
     return PartitionGroups(columns, group, tuple(zip(*rows, strict=True)))
+
+
+def file_groups(snapshot: Snapshot, lineage: Lineage) -> PartitionGroups:
+    """Every file by itself: with its partition values, and with where its rows come from."""
+    partitions = partition_groups(snapshot)
+    origins = zip(partitions.group.tolist(), lineage.texts(), strict=True)
+    texts = tuple((*partitions.texts[group], *origin) for group, origin in origins)
+    columns = StructType((*partitions.columns.fields, *LINEAGE.fields))
+    return PartitionGroups(columns, np.arange(snapshot.num_files), texts)
 
 
 def build_rows(groups: PartitionGroups, session: Any) -> Any:

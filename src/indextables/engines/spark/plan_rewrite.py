@@ -16,6 +16,8 @@ from indextables.engines.spark.callbacks import jvm_callback
 from indextables.engines.spark.formats import SHORT_NAME
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.reader import read_table
+from indextables.engines.spark.tables import open_table
+from indextables.log.snapshot import Snapshot
 
 _WITH: Final = "UnresolvedWith"
 _RELATION: Final = "UnresolvedRelation"
@@ -51,11 +53,16 @@ def name_path(session: SparkSession, parts: Any) -> str | None:
 
 
 class Rewriter:
-    """A Scala partial function over plan nodes; `replaced` counts the relations it turned into scans."""
+    """A Scala partial function over plan nodes; `replaced` counts the relations it turned into scans.
 
-    def __init__(self, session: SparkSession) -> None:
+    A table in `pinned` (by its root) is read at that version, and `read_pinned` then says so.
+    """
+
+    def __init__(self, session: SparkSession, pinned: Mapping[str, Snapshot] | None = None) -> None:
         self._session = session
+        self._pinned = pinned or {}
         self.replaced = 0
+        self.read_pinned = False
         ensure_callback_server_started(jvm_tools().gateway)  # type: ignore[no-untyped-call]
 
     def rewrite(self, plan: Any) -> Any:
@@ -100,7 +107,11 @@ class Rewriter:
         self.replaced += 1
         given = relation.options().asCaseSensitiveMap()
         options = {str(key): str(given.get(key)) for key in given.keySet().toArray()}
-        frame = read_table(self._session, path, {**options, **moment})
+        pinned = None
+        if self._pinned and not moment:
+            pinned = self._pinned.get(open_table(self._session, path).root)
+            self.read_pinned |= pinned is not None
+        frame = read_table(self._session, path, {**options, **moment}, pinned)
         return frame._jdf.queryExecution().analyzed()  # noqa: SLF001
 
     def _moment(self, node: Any) -> dict[str, Any]:

@@ -9,23 +9,35 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from indextables.config import PREFIX, Config
-from indextables.engines.spark.relation import native_frame
+from indextables.engines.spark.merge_read import table_frame
 from indextables.engines.spark.tables import open_table, snapshot_of
+from indextables.engines.spark.write_options import flag
 from indextables.errors import ConfigError, SchemaError
+from indextables.log.snapshot import Snapshot
 
 # Options of Spark's Parquet reader that keep their meaning for a table.
 _PARQUET: Final = ("datetimeRebaseMode", "int96RebaseMode")
-_OURS: Final = ("path", "versionAsOf", "timestampAsOf", "where")
-_KNOWN: Final = {name.lower(): name for name in (*_OURS, *_PARQUET)}
+_OURS: Final = ("path", "versionAsOf", "timestampAsOf", "where", "readOptimized")
+_KNOWN: Final = {name.lower(): name for name in (*_OURS, *_PARQUET)} | {
+    "read_optimized": "readOptimized"  # as the Python functions have it
+}
 
 
-def read_table(session: SparkSession, path: str, options: Mapping[str, Any] | None = None) -> DataFrame:
+def read_table(
+    session: SparkSession,
+    path: str,
+    options: Mapping[str, Any] | None = None,
+    pinned: Snapshot | None = None,
+) -> DataFrame:
     """The table at this path, pinned to its newest version or the one the options name."""
     given = _checked(options or {})
     table = open_table(session, path)
-    snapshot = snapshot_of(session, table, given.get("versionAsOf"), given.get("timestampAsOf"))
+    snapshot = pinned
+    if snapshot is None or "versionAsOf" in given or "timestampAsOf" in given:
+        snapshot = snapshot_of(session, table, given.get("versionAsOf"), given.get("timestampAsOf"))
     parquet: dict[str, str] = {name: given[name] for name in _PARQUET if name in given}
-    frame = native_frame(session, snapshot, table.root, table.location, parquet)
+    read_optimized = flag("readOptimized", given.get("readOptimized"))
+    frame = table_frame(session, table, snapshot, parquet, read_optimized=read_optimized)
     return frame.where(given["where"]) if "where" in given else frame
 
 

@@ -5,18 +5,41 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
+from indextables.core.arrays import FileMask
 from indextables.core.types import StructType, schema_to_json
 from indextables.engines.spark.file_index import TableFileIndex
 from indextables.engines.spark.file_list import FileList
 from indextables.engines.spark.gateway import jvm_tools
-from indextables.engines.spark.scan import NativeScan, register
+from indextables.engines.spark.lineage import Lineage
+from indextables.engines.spark.scan import NativeScan, PartOf, register
 from indextables.log.snapshot import Snapshot
-from indextables.scan.slices import refuse_log_files
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some of a version's files, read for some of their columns."""
+
+    name: str
+    """Different for every part of one version."""
+    mask: FileMask
+    """One bit per file of the version."""
+    schema: StructType | None = None
+    """The columns to read; None: all of the table's."""
+    lineage: bool = False
+    """Each row also says where it comes from (`lineage.COLUMNS`)."""
+    is_sliced: bool = True
+    """False to read every file for itself: the keys of log files, whatever their rows mean."""
+
+    def of(self, snapshot: Snapshot) -> Snapshot:
+        """A snapshot of just these files."""
+        part = snapshot.part(self.mask)
+        return part if self.is_sliced else part.unsliced()
 
 
 def native_frame(
@@ -25,21 +48,25 @@ def native_frame(
     root: str,
     location: str,
     options: Mapping[str, str] | None = None,
+    *,
+    part: Part | None = None,
 ) -> DataFrame:
-    """A DataFrame over this version of the table, pinned to it however often it is used."""
+    """A DataFrame over this version of the table, pinned to it however often it is used.
+
+    The rows of each file as they are: what log files hide is `merge_read`'s to leave out.
+    """
     tools = jvm_tools()
     ensure_callback_server_started(tools.gateway)  # type: ignore[no-untyped-call]
-    refuse_log_files(snapshot.column("kind"))
-    files = _files(session, snapshot, root)
-    scan = register(NativeScan(snapshot, files, location, root))
-    partitions = StructType(
-        tuple(f for name in snapshot.partition_columns for f in snapshot.schema if f.name == name)
-    )
+    files = _files(session, snapshot, root, part)
+    of = None if part is None else PartOf(part.name, snapshot, part.mask)
+    scan = register(NativeScan(files.snapshot, files, location, root, of))
     # Nullable, whatever the table says: a column that is newer than a file is NULL there, and Spark
     # would fold `z IS NULL` to FALSE.
-    partition_schema = tools.data_type.fromJson(schema_to_json(partitions)).asNullable()
+    partitions = schema_to_json(files.partition_columns)
+    partition_schema = tools.data_type.fromJson(partitions).asNullable()
     # All columns, partition columns too: Spark then keeps the table's order of columns.
-    data_schema = tools.data_type.fromJson(schema_to_json(snapshot.schema)).asNullable()
+    columns = (part.schema if part else None) or snapshot.schema
+    data_schema = tools.data_type.fromJson(schema_to_json(columns)).asNullable()
     index = TableFileIndex(scan, partition_schema)
     relation = tools.relation(
         index,
@@ -53,21 +80,28 @@ def native_frame(
     return DataFrame(session._jsparkSession.baseRelationToDataFrame(relation), session)  # noqa: SLF001
 
 
-_KEPT: Final = 16
-_lists: Final[OrderedDict[tuple[str, ...], FileList]] = OrderedDict()
+_KEPT: Final = 32
+_lists: Final[OrderedDict[tuple[str, ...], tuple[Snapshot, FileList]]] = OrderedDict()
 _lock: Final = threading.Lock()
 
 
-def _files(session: SparkSession, snapshot: Snapshot, root: str) -> FileList:
-    """The files of this version, built once however many DataFrames read it."""
-    application = session.sparkContext.applicationId
-    key = (application, root, snapshot.metadata.id, str(snapshot.version), str(snapshot.commit_id))
+def _files(session: SparkSession, snapshot: Snapshot, root: str, part: Part | None) -> FileList:
+    """The files of this version, or of a part of it, built once however many DataFrames read it."""
+    version = (snapshot.metadata.id, str(snapshot.version), str(snapshot.commit_id))
+    key = (session.sparkContext.applicationId, root, *version, part.name if part else "")
     with _lock:
-        found = _lists.pop(key, None)
+        whole, files = _lists.pop(key, (None, None))
         # The same version of a table that was deleted and made again may lack an id to tell it by.
-        if found is None or found.snapshot is not snapshot:
-            found = FileList(snapshot, root, session)
-        _lists[key] = found
+        if files is None or whole is not snapshot:
+            files = _listed(session, snapshot, root, part)
+        _lists[key] = (snapshot, files)
         while len(_lists) > _KEPT:
             _lists.popitem(last=False)
-    return found
+    return files
+
+
+def _listed(session: SparkSession, snapshot: Snapshot, root: str, part: Part | None) -> FileList:
+    if part is None:
+        return FileList(snapshot, root, session)
+    lineage = Lineage.of(snapshot).where(part.mask) if part.lineage else None
+    return FileList(part.of(snapshot), root, session, lineage)

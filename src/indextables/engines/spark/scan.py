@@ -20,6 +20,16 @@ from indextables.scan.plan import Plan, plan_files
 _logger: Final = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, eq=False)
+class PartOf:
+    """Which files of a version a scan is about, where they are not all of them."""
+
+    name: str
+    whole: Snapshot
+    mask: FileMask
+    """One bit per file of the whole."""
+
+
 @dataclass(frozen=True)
 class NativeScan:
     """A table pinned to one version; the same for every query over one DataFrame."""
@@ -30,16 +40,24 @@ class NativeScan:
     """The table as its user wrote it."""
     root: str
     """Its directory as Hadoop writes it."""
+    part: PartOf | None = None
+    """What `snapshot` is a part of; None: it is all there is."""
 
     @property
     def label(self) -> str:
         """The table in a line of a log."""
-        return f"IndexTables[{self.location}] v{self.snapshot.version}"
+        part = f" {self.part.name}" if self.part else ""
+        return f"IndexTables[{self.location}] v{self.snapshot.version}{part}"
 
     @property
     def identity(self) -> str:
         """Equal for two scans only if they read the same rows."""
-        snapshot = self.snapshot
+        return f"{self.version_identity} {self.part.name if self.part else ''}"
+
+    @property
+    def version_identity(self) -> str:
+        """Equal for two scans only if they read the same version of one table, or parts of it."""
+        snapshot = self.part.whole if self.part else self.snapshot
         # A log of another writer has no commit ids; then only the same object is surely the same.
         commit = snapshot.commit_id or id(snapshot)
         return f"IndexTables[{self.root}] v{snapshot.version} {snapshot.metadata.id} {commit}"

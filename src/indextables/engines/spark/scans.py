@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from indextables.engines.spark.filters import has_subquery
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.scan import NativeScan, find_scan
 from indextables.errors import IndexTablesError
+from indextables.scan.plan import Plan
 from indextables.scan.report import PruneReport
 
 
@@ -82,15 +88,66 @@ def last_scan(frame: Any) -> QueryScans:
             hint="on Spark Connect plan the read with Table.plan(where).report",
         )
     plan = frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
-    return QueryScans(tuple(_report(node, scan) for node, scan in _our_scans(plan)))
+    return QueryScans(tuple(_reports(_our_scans(plan))))
 
 
-def _report(node: Any, scan: NativeScan) -> ScanReport:
-    static = _static(node.partitionFilters())
-    data = _static(node.dataFilters())
-    plan = scan.plan(static, data)
-    filters = [each.apply(i).sql() for each in (static, data) for i in range(each.length())]
-    return ScanReport(scan.location, scan.snapshot.version, " AND ".join(filters), plan.report)
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """One scan node, and the files it reads."""
+
+    scan: NativeScan
+    filters: str
+    plan: Plan
+
+    @classmethod
+    def of(cls, node: Any, scan: NativeScan) -> _Planned:
+        static = _static(node.partitionFilters())
+        data = _static(node.dataFilters())
+        filters = [each.apply(i).sql() for each in (static, data) for i in range(each.length())]
+        return cls(scan, " AND ".join(filters), scan.plan(static, data))
+
+
+def _reports(found: Iterable[tuple[Any, NativeScan]]) -> Iterator[ScanReport]:
+    """One report per read of a table: a table with log files is read by several scans at once."""
+    reads: dict[tuple[str, int], list[_Planned]] = {}
+    seen: Counter[str] = Counter()
+    for node, scan in found:
+        # the second scan of one part belongs to the second read of its table, and so on
+        number = seen[scan.identity]
+        seen[scan.identity] += 1
+        reads.setdefault((scan.version_identity, number), []).append(_Planned.of(node, scan))
+    for parts in reads.values():
+        scan, filters = parts[0].scan, max((part.filters for part in parts), key=len)
+        report = parts[0].plan.report if scan.part is None else _together(parts)
+        yield ScanReport(scan.location, scan.snapshot.version, filters, report)
+
+
+def _together(parts: Sequence[_Planned]) -> PruneReport:
+    """What the scans of parts of one version read; a file that two of them open counts once."""
+    first = parts[0].scan.part
+    assert first is not None
+    whole, kept = first.whole, np.zeros(first.whole.num_files, np.bool_)
+    for part in parts:
+        if part.scan.part is not None:
+            kept[np.flatnonzero(part.scan.part.mask)[part.plan.rows]] = True
+    sizes = whole.column("size")
+    skipped = int(np.count_nonzero(~kept))
+    by_partition = min(skipped, sum(part.plan.report.partition_pruned for part in parts))
+    return PruneReport(
+        total_files=whole.num_files,
+        partition_pruned=by_partition,
+        stats_pruned=skipped - by_partition,
+        kept_files=whole.num_files - skipped,
+        total_bytes=whole.total_bytes,
+        kept_bytes=pc.sum(sizes.filter(pa.array(kept))).as_py() or 0,
+        missing_stats=reduce(_added, (part.plan.report.missing_stats for part in parts)),
+        opaque={k: v for part in parts for k, v in part.plan.report.opaque.items()},
+        planning_ms=sum(part.plan.report.planning_ms for part in parts),
+    )
+
+
+def _added(left: Mapping[str, int], right: Mapping[str, int]) -> Mapping[str, int]:
+    return {name: left.get(name, 0) + right.get(name, 0) for name in {**left, **right}}
 
 
 def _static(filters: Any) -> Any:

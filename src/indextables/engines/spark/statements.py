@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from indextables.errors import IndexTablesError
 
@@ -26,32 +26,10 @@ class Insert:
 
 
 @dataclass(frozen=True)
-class Delete:
-    """DELETE FROM; `condition` may name the target by its alias and hold subqueries."""
+class Change:
+    """DELETE, UPDATE or MERGE as Spark parsed it: it is read anew for each version it is tried on."""
 
     path: str
-    alias: str | None
-    condition: Column
-
-
-@dataclass(frozen=True)
-class Update:
-    """UPDATE: new values by the column they are for; without a condition for every row."""
-
-    path: str
-    alias: str | None
-    assignments: tuple[tuple[str, Column], ...]
-    condition: Column | None
-
-
-@dataclass(frozen=True)
-class Merge:
-    """MERGE INTO; the actions are Catalyst's own, in the order they were written."""
-
-    path: str
-    alias: str | None
-    source: DataFrame
-    condition: Column
     plan: Any
 
 
@@ -68,8 +46,7 @@ class Create:
     replace: bool
 
 
-Statement: TypeAlias = Insert | Delete | Update | Merge | Create
-KINDS: Final = (Insert, Delete, Update, Merge, Create)
+Statement: TypeAlias = Insert | Change | Create
 Handler: TypeAlias = Callable[[SparkSession, Any], DataFrame | None]
 
 HANDLERS: dict[type[Any], Handler] = {}

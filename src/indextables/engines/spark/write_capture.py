@@ -15,6 +15,7 @@ from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 
 from indextables.core.conditions.predicate import Opaque, Predicate
 from indextables.core.conditions.rewrite import fold
+from indextables.engines.spark.changes import change
 from indextables.engines.spark.filters import to_predicate
 from indextables.engines.spark.formats import SHORT_NAME, is_ours
 from indextables.engines.spark.gateway import jvm_tools
@@ -28,7 +29,7 @@ from indextables.engines.spark.patching import (
 )
 from indextables.engines.spark.plan_rewrite import name_path
 from indextables.engines.spark.reader import read_table
-from indextables.engines.spark.statements import HANDLERS, Create, Insert
+from indextables.engines.spark.statements import HANDLERS, Change, Create, Insert
 from indextables.engines.spark.streaming import install as install_streaming
 from indextables.engines.spark.write_options import WriteOptions
 from indextables.engines.spark.writer import SaveMode, Write, execute
@@ -52,6 +53,7 @@ def install() -> None:
         replace_method(DataFrameWriterV2, name, make)
     HANDLERS[Insert] = insert
     HANDLERS[Create] = create_table
+    HANDLERS[Change] = change
     install_streaming()
 
 

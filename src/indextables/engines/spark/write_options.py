@@ -55,8 +55,8 @@ class WriteOptions:
             _refuse_misspelling(name)
         return cls(
             path=own["path"],
-            merge_schema=_flag("mergeSchema", own["mergeSchema"]),
-            overwrite_schema=_flag("overwriteSchema", own["overwriteSchema"]),
+            merge_schema=flag("mergeSchema", own["mergeSchema"]),
+            overwrite_schema=flag("overwriteSchema", own["overwriteSchema"]),
             replace_where=own["replaceWhere"],
             overwrite_mode=_mode(own["partitionOverwriteMode"]),
             txn=_txn(own["txnAppId"], own["txnVersion"]),
@@ -71,7 +71,8 @@ class WriteOptions:
         return str(session.conf.get(_OVERWRITE_MODE)).lower() == "dynamic"
 
 
-def _flag(name: str, text: str | None) -> bool:
+def flag(name: str, text: str | None) -> bool:
+    """An option that is true or false; not given is false."""
     if text is not None and text.lower() not in _FLAGS:
         raise ConfigError(
             f"{name} cannot be {text!r}", hint="it is true or false", key=name, value=text

@@ -1,0 +1,154 @@
+"""One attempt at a change: the statement read against one version of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from indextables.core.binding.bind import bind
+from indextables.core.conditions.predicate import Predicate
+from indextables.engines.spark.attributes import column_of
+from indextables.engines.spark.change_clauses import (
+    Clause,
+    Scopes,
+    merge_clauses,
+    update_clause,
+)
+from indextables.engines.spark.change_rows import IN_SOURCE, Target, changed_rows, joined
+from indextables.engines.spark.expressions import with_scans
+from indextables.engines.spark.filters import to_predicate
+from indextables.engines.spark.formats import SHORT_NAME
+from indextables.engines.spark.gateway import jvm_tools
+from indextables.engines.spark.plan_rewrite import Rewriter, frame_of
+from indextables.engines.spark.relation import native_frame
+from indextables.engines.spark.tables import SparkTable
+from indextables.errors import PredicateError, UnknownColumnError
+from indextables.log.snapshot import Snapshot
+
+_LOGICAL: Final = "org.apache.spark.sql.catalyst.plans.logical"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The statement's names, source and subqueries, all as of this snapshot."""
+
+    session: SparkSession
+    table: SparkTable
+    snapshot: Snapshot
+    plan: Any
+
+    @cached_property
+    def rewriter(self) -> Rewriter:
+        """Reads the table itself at this snapshot, wherever the statement names it."""
+        return Rewriter(self.session, {self.table.root: self.snapshot})
+
+    @property
+    def operation(self) -> str:
+        """DELETE, UPDATE or MERGE."""
+        return {"DeleteFromTable": "DELETE", "UpdateTable": "UPDATE"}.get(self.plan.nodeName(), "MERGE")
+
+    @cached_property
+    def condition(self) -> Any | None:
+        """The WHERE of the statement, or the ON of a MERGE; None without one."""
+        match self.operation:
+            case "MERGE":
+                found = self.plan.mergeCondition()
+            case "UPDATE":
+                given = self.plan.condition()
+                found = given.get() if given.isDefined() else None
+            case _:
+                found = self.plan.condition()
+        return None if found is None else with_scans(found, self.rewriter)
+
+    @cached_property
+    def source(self) -> DataFrame:
+        """The rows of the USING clause, marked as such."""
+        rows = frame_of(self.session, self.rewriter.rewrite(self.plan.sourceTable()))
+        return rows.select("*", F.lit(True).alias(IN_SOURCE))
+
+    def named(self, frame: DataFrame) -> DataFrame:
+        """The frame under the name that the statement has for the table."""
+        tools, plan = jvm_tools(), frame._jdf.queryExecution().analyzed()  # noqa: SLF001
+        *qualifier, name = self._names
+        identifier = tools.lookup("org.apache.spark.sql.catalyst.AliasIdentifier")
+        alias = tools.lookup(f"{_LOGICAL}.SubqueryAlias")
+        return frame_of(self.session, alias(identifier(name, tools.seq(qualifier)), plan))
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        target = self.plan.targetTable() if self.operation == "MERGE" else self.plan.table()
+        if target.nodeName() == "SubqueryAlias":
+            return (str(target.alias()),)
+        return (SHORT_NAME, self.table.location)
+
+    def changes(self, target: Target) -> tuple[DataFrame, Sequence[Clause]]:
+        """The changed rows and the clauses that changed them; nothing runs yet."""
+        scopes = Scopes(self.snapshot.schema, target.frame, self._names)
+        if self.operation == "MERGE":
+            sides = [
+                name
+                for name, actions in (
+                    ("source", self.plan.notMatchedActions()),
+                    ("target", self.plan.notMatchedBySourceActions()),
+                )
+                if actions.length()
+            ]
+            both = joined(target, self.source, column_of(self.condition), sides)
+            scopes = Scopes(scopes.schema, target.frame, self._names, self.source, both)
+            clauses = merge_clauses(self.plan, scopes, self.rewriter)
+            return changed_rows(both, target, clauses), clauses
+        rows = target.frame
+        if self.condition is not None:
+            rows = rows.where(column_of(self.condition))
+        if self.operation == "DELETE":
+            clause = Clause("delete", "target")
+        else:
+            clause = update_clause(self.plan.assignments(), scopes, self.rewriter)
+        return changed_rows(rows, target, [clause]), [clause]
+
+    @cached_property
+    def where(self) -> Predicate | None:
+        """`predicate` in terms of this snapshot's columns."""
+        if self.predicate is None:
+            return None
+        try:
+            return bind(self.predicate, self.snapshot.schema, case_sensitive=True)
+        except (PredicateError, UnknownColumnError):
+            return None
+
+    @cached_property
+    def predicate(self) -> Predicate | None:
+        """A condition that every row of the table satisfies which the change depends on; None: any row.
+
+        A part that is not understood is Opaque in it.
+        """
+        if self.operation == "MERGE" and self.plan.notMatchedBySourceActions().length():
+            return None
+        # Only to ask Spark what the condition comes to: this is never run.
+        rows = self.named(
+            native_frame(self.session, self.snapshot, self.table.root, self.table.location)
+        )
+        if self.operation == "MERGE":
+            # What only the table's columns say, and what follows from it, ends up right above the scan.
+            plan = rows.join(self.source, column_of(self.condition), "left_semi")
+        else:
+            plan = rows if self.condition is None else rows.where(column_of(self.condition))
+        filtered = _scan_filter(plan._jdf.queryExecution().optimizedPlan())  # noqa: SLF001
+        if filtered is None or self.rewriter.read_pinned:
+            # a subquery, or a source, that reads the table itself: any row may matter
+            return None
+        return to_predicate(filtered)
+
+
+def _scan_filter(plan: Any) -> Any | None:
+    """The condition of the filter right above the scan of the leftmost table; None if there is none."""
+    while plan.nodeName() in {"Project", "Join", "SubqueryAlias"}:
+        plan = plan.children().apply(0)
+    if plan.nodeName() == "Filter" and plan.child().nodeName() == "LogicalRelation":
+        return plan.condition()
+    return None

@@ -1,0 +1,162 @@
+"""DELETE, UPDATE and MERGE on tables of ours: one commit, planned anew when another writer was first."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import orjson
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812
+
+from indextables.arrow.filters import is_evaluable
+from indextables.arrow.write import Written
+from indextables.config import Config
+from indextables.core.conditions.predicate import Opaque, Predicate
+from indextables.core.conditions.rewrite import fold
+from indextables.engines.spark.change_copy import Counted, rows_with_places, write_copies
+from indextables.engines.spark.change_reading import Reading
+from indextables.engines.spark.change_rows import check_one_change_each, kept
+from indextables.engines.spark.executor import SparkExecutor
+from indextables.engines.spark.location import Place
+from indextables.engines.spark.native_write import NativeWriter
+from indextables.engines.spark.settings import settings_of
+from indextables.engines.spark.statements import Change
+from indextables.engines.spark.tables import SparkTable, open_table
+from indextables.errors import SchemaEvolutionError
+from indextables.log.actions import Remove
+from indextables.log.plan import CommitPlan, Rewrite
+from indextables.log.snapshot import Snapshot
+from indextables.ops.result import CommitResult, commit
+from indextables.ops.rewrite import Condition, delete
+from indextables.ops.target import config_for, write_target
+
+_logger: Final = logging.getLogger(__name__)
+_COUNTS: Final = {
+    "num_updated_rows": "numUpdatedRows",
+    "num_deleted_rows": "numDeletedRows",
+    "num_inserted_rows": "numInsertedRows",
+}
+
+
+def change(session: SparkSession, statement: Change) -> DataFrame:
+    """Carries out a DELETE, UPDATE or MERGE; the answer has the columns that Delta's has."""
+    plan = statement.plan
+    if plan.nodeName() == "MergeIntoTable" and plan.withSchemaEvolution():
+        raise SchemaEvolutionError(
+            "MERGE WITH SCHEMA EVOLUTION is not possible on a table of this format",
+            hint="add the columns first: write an empty DataFrame with option('mergeSchema', 'true')",
+        )
+    table = open_table(session, statement.path)
+    settings = settings_of(session)
+    table = replace(table, log=table.log.configured(Config.of(write=settings).validate()))
+    snapshot = table.log.snapshot()
+    reading = Reading(session, table, snapshot, plan)
+    result = _dropped(reading, settings)
+    if result is None:
+        result = commit(table.log, CopyPlanner(session, table, plan, settings), snapshot)
+    _logger.info(
+        "%s: version %d, %s, %s",
+        statement.path,
+        result.version,
+        result.operation,
+        dict(result.metrics),
+    )
+    return _answer(session, result, reading.operation)
+
+
+def _dropped(reading: Reading, settings: Mapping[str, Any]) -> CommitResult | None:
+    """A DELETE whose condition statistics can answer: whole files go without being opened."""
+    if reading.operation != "DELETE" or reading.condition is None:
+        return None
+    if reading.predicate is None or reading.where is None or not _is_plain(reading.where):
+        return None
+    place = Place(reading.table.log.store, reading.table.root)
+    executor = SparkExecutor(reading.session, place)
+    condition = Condition(reading.predicate, shown=_shown(reading))
+    return delete(reading.table.log, executor, condition, options=settings)
+
+
+def _is_plain(where: Predicate) -> bool:
+    """Whether the condition means to us exactly what it means to Spark."""
+    return is_evaluable(where) and not fold(
+        where, lambda node, below: isinstance(node, Opaque) or any(below)
+    )
+
+
+def _shown(reading: Reading) -> dict[str, str]:
+    """What history says about the statement."""
+    plan = reading.plan
+    if reading.operation != "MERGE":
+        return {} if reading.condition is None else {"predicate": reading.condition.sql()}
+    return {"predicate": plan.mergeCondition().sql()}
+
+
+@dataclass
+class CopyPlanner:
+    """Copies the touched files with the change made, against whatever snapshot is the newest."""
+
+    session: SparkSession
+    table: SparkTable
+    plan: Any
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, snapshot: Snapshot) -> CommitPlan:
+        """The removes and adds that turn this snapshot into the one asked for."""
+        reading = Reading(self.session, self.table, snapshot, self.plan)
+        places = rows_with_places(self.session, self.table, snapshot)
+        target = replace(places, frame=reading.named(places.frame))
+        rows, clauses = reading.changes(target)
+        with kept(rows) as found:
+            changes = found
+            if reading.operation == "MERGE":
+                changes = check_one_change_each(found, target, clauses)
+            counted = Counted.of(changes, snapshot)
+            written = self._written(snapshot, changes, counted)
+        now = time.time_ns() // 1_000_000
+        removed = snapshot.part(counted.files).column("key").to_pylist()
+        shown: dict[str, Any] = _shown(reading)
+        if reading.operation == "MERGE":
+            shown["clauses"] = orjson.dumps([dict(c.shown, side=c.side) for c in clauses]).decode()
+        return CommitPlan(
+            Rewrite(reading.where),
+            reading.operation,
+            (*(Remove(key, now) for key in removed), *written.adds),
+            parameters=shown,
+            metrics=_metrics(counted, written, len(removed)),
+        )
+
+    def _written(self, snapshot: Snapshot, changes: DataFrame, counted: Counted) -> Written:
+        if not counted.by_action:
+            return Written()
+        target = write_target(
+            snapshot.metadata, snapshot.version, config_for(snapshot.properties, self.settings)
+        )
+        writer = NativeWriter(self.session, Place(self.table.log.store, self.table.root))
+        files = rows_with_places(self.session, self.table, snapshot, counted.files).frame
+        return write_copies(writer, changes, counted, files, target)
+
+
+def _metrics(counted: Counted, written: Written, removed: int) -> dict[str, int]:
+    changed = {action: counted.by_action.get(action, 0) for action in ("update", "delete", "insert")}
+    output = written.metrics.get("numOutputRows", 0)
+    return {
+        **written.metrics,
+        "numRemovedFiles": removed,
+        "numUpdatedRows": changed["update"],
+        "numDeletedRows": changed["delete"],
+        "numInsertedRows": changed["insert"],
+        "numCopiedRows": output - changed["update"] - changed["insert"],
+    }
+
+
+def _answer(session: SparkSession, result: CommitResult, operation: str) -> DataFrame:
+    counts = {name: result.metrics.get(metric, 0) for name, metric in _COUNTS.items()}
+    row = {"num_affected_rows": sum(counts.values())}
+    if operation == "MERGE":
+        row |= counts
+    schema = T.StructType([T.StructField(name, T.LongType()) for name in row])
+    return session.createDataFrame([tuple(row.values())], schema)
