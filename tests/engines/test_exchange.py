@@ -142,6 +142,68 @@ def test_blocks_of_repeated_and_shared_values_are_read():
     assert decode_block(base64.b64encode(shared).decode()) == [9, 5, 9]
 
 
+BLOCK_VALUES = {
+    "BYTE_ARRAY": st.integers(-(2**7), 2**7 - 1),
+    "SHORT_ARRAY": st.integers(-(2**15), 2**15 - 1),
+    "INT_ARRAY": st.integers(-(2**31), 2**31 - 1),
+    "LONG_ARRAY": st.integers(-(2**63), 2**63 - 1),
+    "INT128_ARRAY": st.integers(-(2**127), 2**127 - 1),
+    "VARIABLE_WIDTH": st.binary(max_size=5),
+}
+
+
+@given(
+    st.sampled_from(list(BLOCK_VALUES)).flatmap(
+        lambda name: st.tuples(
+            st.just(name), st.lists(st.none() | BLOCK_VALUES[name], max_size=12).map(list)
+        )
+    ),
+    st.sampled_from(["presto", "trino"]),
+)
+def test_blocks_are_read_whoever_wrote_them(block, form):
+    """Nothing in a block says whether Presto or Trino wrote it, and its bytes fit only one of them."""
+    encoding, values = block
+    assert decode_block(encode_block(encoding, values, form)) == values
+
+
+# Laid out by hand after Trino's own writers, as a user of its JSON would find them.
+TRINOS = {
+    "one end open, as in a > 34": (
+        "CgAAAExPTkdfQVJSQVkCAAAAAUABAAAAIgAAAAAAAAA=",
+        [34, None],
+    ),
+    "no upper end of a text": (
+        "DgAAAFZBUklBQkxFX1dJRFRIAgAAAAEAAAADAAAAAUADAAAAYWRh",
+        [b"ada", None],
+    ),
+    "a text without nulls": (
+        "DgAAAFZBUklBQkxFX1dJRFRIAgAAAAIAAAABAAAAAgAAAAADAAAAYWJj",
+        [b"a", b"bc"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TRINOS)
+def test_trinos_own_blocks_are_read(case):
+    """Numbers of the values that are not NULL come before them; texts have lengths, not ends."""
+    text, values = TRINOS[case]
+    assert decode_block(text) == values
+    encoding = "VARIABLE_WIDTH" if isinstance(values[0], bytes) else "LONG_ARRAY"
+    assert encode_block(encoding, values, "trino") == text
+
+
+def test_a_dictionary_is_read_with_and_without_an_identity():
+    """Newer versions of Trino no longer write one."""
+    import base64
+    import struct
+
+    inner = base64.b64decode(encode_block("LONG_ARRAY", [5, None, 9]))
+    shared = struct.pack("<i", 10) + b"DICTIONARY" + struct.pack("<i", 3) + inner
+    shared += struct.pack("<3i", 2, 1, 0)
+    for identity in (b"", bytes(24)):
+        assert decode_block(base64.b64encode(shared + identity).decode()) == [9, None, 5]
+
+
 @given(st.binary(max_size=60))
 def test_a_damaged_block_is_an_error_of_ours(data):
     """Whatever the bytes, the answer is values or PredicateError."""

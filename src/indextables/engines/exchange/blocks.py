@@ -2,6 +2,11 @@
 
 A block is the name of its encoding (length, then text), the number of its positions, and what the
 encoding needs. Numbers are little-endian. Nulls are one bit per position, the first one on top.
+
+Nothing in a block says who wrote it, and the two have drifted apart. Presto writes where each text ends;
+Trino writes the lengths of the texts that are not NULL, after their number, and that number too before
+the integers of a block with nulls. Dictionaries have an identity after their indices, in newer versions
+not. A block is read in every way, and believed if exactly one of them fits to the last byte.
 """
 
 from __future__ import annotations
@@ -11,12 +16,14 @@ import binascii
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from itertools import accumulate, product
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from indextables.errors import PredicateError
 
 Raw: TypeAlias = int | bytes | None
 """A position's value: a signed integer as wide as the encoding, bytes, or None for NULL."""
+Form: TypeAlias = Literal["presto", "trino"]
 
 _WIDTHS: Final = {
     "BYTE_ARRAY": 1,
@@ -25,35 +32,63 @@ _WIDTHS: Final = {
     "LONG_ARRAY": 8,
     "INT128_ARRAY": 16,
 }
+_IDENTITY: Final = 24
 
 
-def encode_block(encoding: str, values: Sequence[Raw]) -> str:
+class _Layout(NamedTuple):
+    """What versions do differently."""
+
+    counts_integers: bool
+    has_lengths: bool
+    has_identity: bool
+
+
+_LAYOUTS: Final = tuple(_Layout(*choice) for choice in product((True, False), repeat=3))
+
+
+def encode_block(encoding: str, values: Sequence[Raw], form: Form = "trino") -> str:
     """The values as base64 text."""
     name = encoding.encode()
     head = struct.pack("<i", len(name)) + name + struct.pack("<i", len(values))
     if encoding == "VARIABLE_WIDTH":
-        body = _encode_texts(values)
+        body = _encode_texts(values, form)
     else:
         width = _WIDTHS[encoding]
-        numbers = b"".join(_number(value, width) for value in values if value is not None)
-        body = _encode_nulls(values) + numbers
+        numbers = [_number(value, width) for value in values if value is not None]
+        counted = form == "trino" and len(numbers) < len(values)
+        count = struct.pack("<i", len(numbers)) if counted else b""
+        body = _encode_nulls(values) + count + b"".join(numbers)
     return base64.b64encode(head + body).decode()
 
 
 def decode_block(text: str) -> list[Raw]:
-    """The values of a block; PredicateError if it is damaged, or written in an encoding we cannot read."""
+    """The values of a block; PredicateError if it is damaged, or written in a way we cannot read."""
     try:
-        reader = _Bytes(base64.b64decode(text, validate=True))
-        values = reader.block()
-    except (struct.error, binascii.Error, UnicodeDecodeError, RecursionError) as error:
-        raise PredicateError(
-            f"a block of values is damaged: {error}", hint="pass it as the engine wrote it"
-        ) from error
-    if reader.at != len(reader.data):
-        raise PredicateError(
-            "a block of values has bytes left over", hint="pass it as the engine wrote it"
-        )
-    return values
+        data = base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise _damaged(str(error)) from error
+    found: list[list[Raw]] = []
+    problem = "it has bytes left over"
+    for layout in _LAYOUTS:
+        reader = _Bytes(data, layout)
+        try:
+            values = reader.block()
+        except (struct.error, UnicodeDecodeError, RecursionError) as error:
+            problem = str(error)
+            continue
+        if reader.at == len(data) and values not in found:
+            found.append(values)
+    if len(found) > 1:
+        raise _damaged("it can be read in two ways")
+    if not found:
+        raise _damaged(problem)
+    return found[0]
+
+
+def _damaged(problem: str) -> PredicateError:
+    return PredicateError(
+        f"a block of values is damaged: {problem}", hint="pass it as the engine wrote it"
+    )
 
 
 def _number(value: Raw, width: int) -> bytes:
@@ -73,14 +108,13 @@ def _encode_nulls(values: Sequence[Raw]) -> bytes:
     return b"\1" + bytes(bits)
 
 
-def _encode_texts(values: Sequence[Raw]) -> bytes:
+def _encode_texts(values: Sequence[Raw], form: Form) -> bytes:
     texts = [value if isinstance(value, bytes) else b"" for value in values]
-    ends, end = [], 0
-    for value in texts:
-        end += len(value)
-        ends.append(end)
+    lengths = [len(value) for value in values if isinstance(value, bytes)]
+    numbers = [len(lengths), *lengths] if form == "trino" else [*accumulate(map(len, texts))]
     whole = b"".join(texts)
-    return struct.pack(f"<{len(ends)}i", *ends) + _encode_nulls(values) + struct.pack("<i", end) + whole
+    places = struct.pack(f"<{len(numbers)}i", *numbers)
+    return places + _encode_nulls(values) + struct.pack("<i", len(whole)) + whole
 
 
 @dataclass
@@ -88,6 +122,7 @@ class _Bytes:
     """A place in the bytes of a block."""
 
     data: bytes
+    layout: _Layout
     at: int = 0
 
     def take(self, length: int) -> bytes:
@@ -100,6 +135,10 @@ class _Bytes:
         found: int = struct.unpack("<i", self.take(4))[0]
         return found
 
+    def integers(self, count: int) -> tuple[int, ...]:
+        found: tuple[int, ...] = struct.unpack(f"<{max(count, 0)}i", self.take(4 * count))
+        return found
+
     def block(self) -> list[Raw]:
         name = self.take(self.integer()).decode()
         count = self.integer()
@@ -107,7 +146,7 @@ class _Bytes:
             raise struct.error("it has a negative length")
         match name:
             case "RLE":
-                return [value for value in self.block() for _ in range(count)]
+                return self._repeated(count)
             case "DICTIONARY":
                 return self._dictionary(count)
             case "VARIABLE_WIDTH":
@@ -121,10 +160,18 @@ class _Bytes:
                     encoding=name,
                 )
 
+    def _repeated(self, count: int) -> list[Raw]:
+        values = self.block()
+        if len(values) != 1:
+            raise struct.error("it repeats more than one value")
+        return values * count
+
     def _dictionary(self, count: int) -> list[Raw]:
         values = self.block()
-        indices = struct.unpack(f"<{count}i", self.take(4 * count))
-        self.take(24)  # the identity of the dictionary
+        indices = self.integers(count)
+        if not all(0 <= i < len(values) for i in indices):
+            raise struct.error("it points beside its dictionary")
+        self.take(_IDENTITY if self.layout.has_identity else 0)
         return [values[i] for i in indices]
 
     def _nulls(self, count: int) -> list[bool]:
@@ -135,6 +182,8 @@ class _Bytes:
 
     def _numbers(self, count: int, width: int) -> list[Raw]:
         nulls = self._nulls(count)
+        if any(nulls) and self.layout.counts_integers and self.integer() != nulls.count(False):
+            raise struct.error("its nulls do not fit its values")
         return [None if is_null else self._number(width) for is_null in nulls]
 
     def _number(self, width: int) -> int:
@@ -144,9 +193,25 @@ class _Bytes:
         return int.from_bytes(self.take(width), "little", signed=True)
 
     def _texts(self, count: int) -> list[Raw]:
-        ends = struct.unpack(f"<{count}i", self.take(4 * count))
+        filled = self.integer() if self.layout.has_lengths else count
+        numbers = self.integers(filled)
         nulls = self._nulls(count)
         whole = self.take(self.integer())
-        starts = (0, *ends)
-        pieces: Any = (whole[start:end] for start, end in zip(starts, ends, strict=False))
-        return [None if is_null else piece for piece, is_null in zip(pieces, nulls, strict=True)]
+        if self.layout.has_lengths:
+            if filled != nulls.count(False):
+                raise struct.error("its nulls do not fit its values")
+            given = iter(numbers)
+            lengths = [0 if is_null else next(given) for is_null in nulls]
+        else:
+            lengths = [end - start for start, end in zip((0, *numbers), numbers, strict=False)]
+        return _cut(whole, lengths, nulls)
+
+
+def _cut(whole: bytes, lengths: Sequence[int], nulls: Sequence[bool]) -> list[Raw]:
+    """Texts side by side; a NULL takes no place."""
+    taken = any(length for length, is_null in zip(lengths, nulls, strict=True) if is_null)
+    if taken or min(lengths, default=0) < 0 or sum(lengths) != len(whole):
+        raise struct.error("its texts do not fit its bytes")
+    ends = [*accumulate(lengths)]
+    pairs = zip((0, *ends), ends, nulls, strict=False)
+    return [None if is_null else whole[start:end] for start, end, is_null in pairs]

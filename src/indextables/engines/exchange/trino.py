@@ -192,7 +192,8 @@ def _decimal_codec(precision: int, scale: int) -> _Codec:
 
 def _presto(ranges: list[Range], name: str, codec: _Codec) -> dict[str, Any]:
     def marker(end: Marker) -> dict[str, Any]:
-        block = None if end.value is None else encode_block(codec.encoding, [codec.write(end.value)])
+        values = [] if end.value is None else [codec.write(end.value)]
+        block = encode_block(codec.encoding, values, "presto") if values else None
         return {"type": name, "valueBlock": block, "bound": end.bound.name}
 
     return {"ranges": [{"low": marker(r.low), "high": marker(r.high)} for r in ranges]}
