@@ -28,6 +28,7 @@ from indextables.scan.merge import Piece
 from indextables.storage.base import LogStore
 
 _THREADS: Final = 2
+_AT_ONCE: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,11 @@ class ArrowExecutor:
     """Takes Arrow, pandas and Polars data; memory stays bounded by a few row groups per thread."""
 
     store: LogStore
+
+    @property
+    def at_once(self) -> int:
+        """A few splits, so that progress is seen."""
+        return _AT_ONCE
 
     def prepare(self, data: Any) -> pa.RecordBatchReader:
         """A stream over the data, to be read once."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import Any, Literal
 from uuid import uuid4
 
 import pyarrow as pa
@@ -14,10 +14,8 @@ from indextables.arrow.partition import partition_directory
 from indextables.arrow.place import Home
 from indextables.arrow.write import WriteTarget, Written, write_splits
 from indextables.core.types import StructType
+from indextables.scan.column_sets import TAG
 from indextables.storage.base import LogStore
-
-COLUMNS: Final = "columns"
-"""The tag of a data log that sets some columns only: their names, as a JSON list."""
 
 
 def write_log(
@@ -45,7 +43,7 @@ def write_log(
         stats_columns=tuple(path for path in target.stats_columns if path[0] in stored),
     )
     written = write_splits(rows.select(stored).to_batches(), store, narrow)
-    more: dict[str, Any] = {} if columns is None else {"tags": {COLUMNS: json.dumps(list(columns))}}
+    more: dict[str, Any] = {} if columns is None else {"tags": {TAG: json.dumps(list(columns))}}
     adds = tuple(
         replace(
             add,

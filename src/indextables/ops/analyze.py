@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -37,11 +37,13 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.ops.executor import Executor
 from indextables.ops.result import CommitResult, commit
 from indextables.ops.target import config_for
+from indextables.scan.column_sets import columns_set
+from indextables.scan.merge import MergeRule
+from indextables.scan.slices import Block
+from indextables.scan.snapshot_slices import slices_of
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total) as work goes on."""
-
-_AT_ONCE: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +63,22 @@ class ColumnStatistics:
 
 def statistics_info(snapshot: Snapshot) -> list[ColumnStatistics]:
     """One line per column and nested field, partition columns left out: their values are known."""
-    index = snapshot.index()
+    index, holding = snapshot.index(), _holding(snapshot)
     found = []
     for leaf in _leaves(snapshot):
-        lacking = _lacks(index, leaf)
+        holds = holding(leaf.path[0])
+        lacking = _lacks(index, leaf) & holds
         inexact = np.zeros_like(lacking)
         if is_orderable(leaf.type, leaf.field.metadata):
             stats = index.column(leaf.path)
-            inexact = stats.may_value & ~lacking & ~(stats.lo_exact & stats.hi_exact)
-        missing = int(np.count_nonzero(lacking))
+            inexact = holds & stats.may_value & ~lacking & ~(stats.lo_exact & stats.hi_exact)
+        splits, missing = int(np.count_nonzero(holds)), int(np.count_nonzero(lacking))
         found.append(
             ColumnStatistics(
                 column=leaf.path,
                 type=type_name(leaf.type),
-                splits=len(lacking),
-                complete=len(lacking) - missing,
+                splits=splits,
+                complete=splits - missing,
                 inexact=int(np.count_nonzero(inexact)),
                 missing=missing,
             )
@@ -104,19 +107,21 @@ def analyze(
         else _named(snapshot, columns)
     )
     truncation = TruncationOptions.from_config(config)
+    key = MergeRule.of(snapshot.properties).key
     mask = np.ones(snapshot.num_files, np.bool_) if rebuild else _need(snapshot, wanted, truncation)
     splits = snapshot.splits(mask) if wanted else []
     adds: list[Add] = []
     metrics = TruncationMetrics()
-    for start in range(0, len(splits), _AT_ONCE):
-        chunk = splits[start : start + _AT_ONCE]
+    for start in range(0, len(splits), executor.at_once):
+        chunk = splits[start : start + executor.at_once]
         collected = executor.collect(chunk, snapshot.schema, wanted)
         for split in chunk:
             new, truncated = truncate_stats(collected[split.path], snapshot.schema, truncation)
             metrics += truncated
-            adds.append(_with_stats(split, exchange_columns(split.stats, new, wanted)))
+            held = [path for path in wanted if _holds(split, path, key)]
+            adds.append(_with_stats(split, exchange_columns(split.stats, new, held)))
         if progress is not None:
-            progress(min(start + _AT_ONCE, len(splits)), len(splits))
+            progress(start + len(chunk), len(splits))
     log_truncation(metrics)
     plan = _plan("ANALYZE", wanted, adds, metrics)
     return commit(log, lambda _: plan, snapshot)
@@ -182,15 +187,39 @@ def _need(
     snapshot: Snapshot, wanted: Sequence[FieldPath], truncation: TruncationOptions
 ) -> npt.NDArray[np.bool_]:
     """Splits that lack something; a bound that was dropped for its length would only be dropped again."""
-    index = snapshot.index()
+    index, holding = snapshot.index(), _holding(snapshot)
     need = np.zeros(snapshot.num_files, np.bool_)
     for leaf in _leaves(snapshot):
         if leaf.path in set(wanted):
-            lacking = _lacks(index, leaf)
+            lacking = _lacks(index, leaf) & holding(leaf.path[0])
             if truncation.enabled and truncation.rule(leaf.path).strategy == "drop":
                 lacking &= ~_dropped(snapshot, leaf.path)
             need |= lacking
     return need
+
+
+def _holding(snapshot: Snapshot) -> Callable[[str], npt.NDArray[np.bool_]]:
+    """For a column, one bit per split: it is stored there. Some log files hold keys, or some columns only."""
+    slices = slices_of(snapshot)
+    if slices is None:
+        return lambda _: np.ones(snapshot.num_files, np.bool_)
+    deletes = slices.block == Block.DELETE
+
+    def holding(column: str) -> npt.NDArray[np.bool_]:
+        whole = np.ones(snapshot.num_files, np.bool_) if column in slices.key else ~deletes
+        return whole if slices.sets is None else whole & slices.sets.setting(column)
+
+    return holding
+
+
+def _holds(split: Split, path: FieldPath, key: Sequence[str]) -> bool:
+    """The same for one split: what it does not hold must not be said to be NULL there."""
+    if path[0] in key:
+        return True
+    if split.block == "delete":
+        return False
+    given = columns_set(split.extra_json) if split.is_log else None
+    return given is None or path[0] in given
 
 
 def _lacks(index: ColumnStatsIndex, leaf: Leaf) -> npt.NDArray[np.bool_]:

@@ -12,6 +12,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.check_log import check_log
 from indextables.ops.check_rows import check_rows
+from indextables.ops.check_slices import check_keys, check_slices
 from indextables.ops.executor import Executor
 from indextables.ops.problem import Problem
 from indextables.storage.base import ObjectMeta
@@ -61,10 +62,13 @@ def check(
         stored = {meta.key: meta for meta in log.store.list("")}
         problems += _missing(snapshot, stored)
         problems += _bad_partitions(snapshot)
+        problems += check_slices(snapshot)
         notes += _unreferenced(snapshot, stored, log.names.prefix)
         if deep:
             damaged = {problem.file for problem in problems}
             problems += check_rows(snapshot, executor, damaged, progress)
+            if not problems:  # what cannot be read, or belongs to nobody, cannot be merged
+                problems += check_keys(snapshot, log.store)
     return CheckReport(
         tuple(problems),
         tuple(notes),

@@ -16,6 +16,11 @@ from indextables.scan.merge import Piece
 class Executor(Protocol):
     """Reads and writes rows; never commits. Every file it returns is durable."""
 
+    @property
+    def at_once(self) -> int:
+        """How many splits one call of `collect` is good for."""
+        ...
+
     def prepare(self, data: Any) -> Any:
         """The user's data as this engine takes it; it is read once."""
         ...

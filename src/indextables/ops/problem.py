@@ -21,6 +21,12 @@ Kind: TypeAlias = Literal[
     "unreadable-file",
     "wrong-statistics",
     "unreferenced-file",
+    "log-without-key",
+    "no-file-group",
+    "two-bases",
+    "mixed-partitions",
+    "lost-base",
+    "duplicate-key",
 ]
 
 

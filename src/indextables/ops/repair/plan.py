@@ -27,6 +27,7 @@ from indextables.ops.repair.route import Route, broken_link, find_route
 from indextables.ops.repair.settings import RepairSettings
 from indextables.ops.repair.shorten import Shortener
 from indextables.ops.repair.show import plan_text
+from indextables.ops.repair.slices import lost_from_slices
 from indextables.ops.repair.validate import Progress, Validation, newer_strangers, unchecked, validate
 
 
@@ -201,7 +202,7 @@ def _finish(
         stats_bytes_saved=reading.shortener.saved_by(kept.column("key")),
         snapshot=kept,
         truncated=reading.shortener.metrics,
-        error=_lost_log_files(checked),
+        error=lost_from_slices(state, checked),
     )
 
 
@@ -217,17 +218,6 @@ def _only(state: Snapshot, checked: Validation) -> Snapshot:
         version=1,
         min_read_version=0,
         state=Files((segment,), TOMBSTONES.empty_table()),
-    )
-
-
-def _lost_log_files(checked: Validation) -> RepairError | None:
-    lost = [one for one in (*checked.missing, *checked.mismatched) if one.is_log]
-    if not lost:
-        return None
-    return RepairError(
-        f"log files of slices are not as the log says: {listed(lost)}",
-        hint="without them deleted and replaced rows would come back: restore the files",
-        excluded=tuple(lost),
     )
 
 
