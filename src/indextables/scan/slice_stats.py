@@ -25,6 +25,11 @@ class OnlyColumns(ColumnStatsIndex):
         self._index = index
         self._names = frozenset(columns) | frozenset(index.source.partition_columns)
 
+    @property
+    def may_have_rows(self) -> FileMask:
+        """False where a split is known to be empty."""
+        return self._index.may_have_rows
+
     def column(self, path: FieldPath) -> ColumnStats:
         """The column's statistics, decoded once for both indexes."""
         return self._index.column(path) if path[0] in self._names else super().column(path)
@@ -35,7 +40,7 @@ class OnlyColumns(ColumnStatsIndex):
 
 
 class _NothingKnown:
-    """The same splits, of which only the number of rows is known."""
+    """The same splits, of which nothing but the partition is known."""
 
     def __init__(self, source: StatsSource) -> None:
         self._source = source
@@ -53,7 +58,7 @@ class _NothingKnown:
         return self._source.partition_columns
 
     def num_records(self) -> Any:
-        return self._source.num_records()
+        return None
 
     def bound(self, which: Literal["min", "max"], path: FieldPath) -> Any | None:  # noqa: ARG002
         return None

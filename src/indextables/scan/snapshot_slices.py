@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.core.arrays import FileMask, as_mask
+from indextables.core.pruning.index import ColumnStatsIndex
 from indextables.errors import ProtocolError
 from indextables.log.snapshot import Snapshot
 from indextables.scan.column_sets import ColumnSets
 from indextables.scan.merge import MergeMode, MergeRule
 from indextables.scan.slices import Block, Slices, State
 
+_known: Final[WeakKeyDictionary[ColumnStatsIndex, Slices | None]] = WeakKeyDictionary()
+"""What one plan of a snapshot found out the next one need not; gone with the snapshot's index."""
+
 
 def slices_of(snapshot: Snapshot) -> Slices | None:
     """The slices of a snapshot; None if it has no log file, so that every file stands for itself."""
+    index = snapshot.index()
+    if index not in _known:
+        _known[index] = _slices(snapshot)
+    return _known[index]
+
+
+def _slices(snapshot: Snapshot) -> Slices | None:
     is_log = as_mask(pc.equal(snapshot.column("kind"), "log"))
     if not is_log.any():
         return None
