@@ -13,6 +13,7 @@ import numpy as np
 
 from indextables.engines.spark.callbacks import jvm_callback
 from indextables.engines.spark.gateway import jvm_tools
+from indextables.engines.spark.labels import splits_read
 from indextables.engines.spark.scan import NativeScan
 
 
@@ -21,13 +22,16 @@ class TableFileIndex:
 
     def __init__(self, scan: NativeScan, partition_schema: Any) -> None:
         self.scan = scan
+        self.number: int | None = None
+        """Which object of the JVM stands for this one; known when it was first described."""
         self._partition_schema = partition_schema
+        self._roots: dict[str | None, Any] = {}
 
     @jvm_callback
     def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:  # noqa: N802
         """The files that may hold rows, by partition."""
         plan = self.scan.plan(partition_filters, data_filters)
-        return self.scan.files.directories(plan.mask)
+        return self.scan.files.directories(plan.rows)
 
     @jvm_callback
     def rootPaths(self) -> Any:  # noqa: N802
@@ -35,9 +39,14 @@ class TableFileIndex:
 
         The words are a path for display only; by the directory Spark knows what a query reads.
         """
-        tools = jvm_tools()
-        words = f"{self.scan.label}, {self.scan.snapshot.num_files} splits"
-        return tools.seq([tools.path(None, None, words), tools.path(self.scan.root)])
+        read = splits_read(self)
+        if read not in self._roots:
+            tools = jvm_tools()
+            total = self.scan.snapshot.num_files
+            splits = f"{total} splits" if read is None else f"{read} of {total} splits"
+            words = tools.path(None, None, f"{self.scan.label}, {splits}")
+            self._roots[read] = tools.seq([words, tools.path(self.scan.root)])
+        return self._roots[read]
 
     @jvm_callback
     def inputFiles(self) -> Any:  # noqa: N802

@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.readwriter import DataFrameReader
 
 from indextables.engines.spark import callbacks, write_capture
 from indextables.engines.spark.formats import is_ours
+from indextables.engines.spark.labels import describing
 from indextables.engines.spark.patching import options_of, replace_method
 from indextables.engines.spark.reader import one_path, read_table, refuse_schema
 from indextables.engines.spark.sql import path_of_name, run_sql
@@ -32,6 +34,7 @@ def enable(spark: Any) -> Any:
     replace_method(DataFrameReader, "table", _reader_table)
     replace_method(SparkSession, "table", _session_table)
     replace_method(SparkSession, "sql", _sql)
+    replace_method(ClassicDataFrame, "explain", _explain)
     return spark
 
 
@@ -81,3 +84,11 @@ def _sql(original: Any) -> Any:
         return run_sql(self, lambda: original(self, sqlQuery, args, **kwargs), sqlQuery, args, kwargs)
 
     return sql
+
+
+def _explain(original: Any) -> Any:
+    def explain(self: Any, *args: Any, **kwargs: Any) -> None:
+        with describing(self._jdf.queryExecution()):
+            original(self, *args, **kwargs)
+
+    return explain

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pyspark.errors import ParseException
+from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.classic.column import _to_java_column
@@ -16,6 +16,7 @@ from indextables.config import Config
 from indextables.engines.spark import dml
 from indextables.engines.spark.formats import is_ours
 from indextables.engines.spark.gateway import jvm_tools
+from indextables.engines.spark.labels import describing
 from indextables.engines.spark.plan_rewrite import Rewriter, frame_of, name_path
 from indextables.engines.spark.reader import read_table
 from indextables.engines.spark.settings import settings_of
@@ -126,7 +127,16 @@ def _query(session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame | 
 
 def _explain(session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame | None:
     inner = rewriter.rewrite(plan.logicalPlan())
-    return frame_of(session, plan.copy(inner, plan.mode())) if rewriter.replaced else None
+    if not rewriter.replaced:
+        return None
+    # As Spark's command does it, except that the plan is known while it is printed.
+    skip = jvm_tools().lookup("org.apache.spark.sql.execution.CommandExecutionMode").SKIP()
+    execution = session._jsparkSession.sessionState().executePlan(inner, skip)  # noqa: SLF001
+    try:
+        with describing(execution):
+            return session.createDataFrame([(execution.explainString(plan.mode()),)], "plan STRING")
+    except PySparkException:
+        return frame_of(session, plan.copy(inner, plan.mode()))  # says what is wrong with the query
 
 
 def _view(session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame | None:
