@@ -172,7 +172,7 @@ def world_of(history: tuple[str, int, list[Any]]) -> World:
     return world
 
 
-@settings(max_examples=60)
+@settings(max_examples=max(40, settings().max_examples * 2 // 5))
 @given(commits(), st.sampled_from(sorted(CONDITIONS)))
 def test_a_slice_shows_what_a_dict_of_rows_would(history: Any, text: str) -> None:
     """Upserts and deletes in any order, both modes, a key of two columns, a schema that changes midway."""
@@ -185,7 +185,7 @@ def test_a_slice_shows_what_a_dict_of_rows_would(history: Any, text: str) -> Non
     assert by_key(world.table.scan().to_arrow()) == world.expected()
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(commits())
 def test_every_file_is_opened_once(history: Any) -> None:
     """A log is read for its rows and for its keys in one go."""

@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.conformance import ENGINES, Engine, conditions, make_table, plain_rows, to_sql
+from support.conformance import ENGINES, Engine, conditions, make_table, plain_row, plain_rows, to_sql
+from support.sliced_table import Sliced, make_slices
 
 import indextables as it
 from indextables.arrow.filters import to_row_mask
@@ -45,6 +46,67 @@ def test_engines_give_the_rows_of_the_arrow_reader(
     query = engine.open(world.uri)
     for condition, rows in list(zip(CONDITIONS, answers, strict=True))[: engine.asked]:
         assert plain_rows(query(condition)) == rows, to_sql(condition, "duckdb")
+
+
+@pytest.fixture(scope="module", params=["record", "columns"])
+def slices(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Sliced:
+    return make_slices(tmp_path_factory.mktemp("slices") / request.param, request.param)
+
+
+class SliceAnswers:
+    """From the rows the slices were made of, not from any reader."""
+
+    def __init__(self, slices: Sliced) -> None:
+        self.schema = slices.table.schema
+        names = slices.table.to_dataset().schema
+        self.everything = pa.Table.from_pylist(list(slices.rows.values()), names)
+        self.found: dict[int, dict[int, dict[str, Any]]] = {}
+
+    def to(self, number: int) -> dict[int, dict[str, Any]]:
+        """The answer to the condition of this number."""
+        if number not in self.found:
+            mask = to_row_mask(bind(CONDITIONS[number], self.schema), self.everything)
+            self.found[number] = plain_rows(self.everything.filter(mask))
+        return self.found[number]
+
+
+@pytest.fixture(scope="module")
+def slice_answers(slices: Sliced) -> SliceAnswers:
+    return SliceAnswers(slices)
+
+
+def test_the_arrow_reader_merges_slices(slices: Sliced, slice_answers: SliceAnswers) -> None:
+    """Logs that replace, delete and change columns, a key that was widened: the rows they were made of."""
+    for number in range(1, 200, 9):
+        assert expected(slices.table, CONDITIONS[number]) == slice_answers.to(number)
+    assert slices.table.scan().count() == len(slices.rows)
+
+
+def test_engines_merge_slices(engine: Engine, slices: Sliced, slice_answers: SliceAnswers) -> None:
+    """Every engine shows the merged rows, and reads only slices without logs by itself."""
+    query = engine.open(slices.table.uri)
+    for number in range(1, 200, 18):
+        found = plain_rows(query(CONDITIONS[number]))
+        assert found == slice_answers.to(number), to_sql(CONDITIONS[number], "duckdb")
+
+
+@pytest.mark.slow
+def test_engines_merge_slices_for_all_conditions(
+    engine: Engine, slices: Sliced, slice_answers: SliceAnswers
+) -> None:
+    """The long version: all two hundred."""
+    query = engine.open(slices.table.uri)
+    for number, condition in enumerate(CONDITIONS):
+        found = plain_rows(query(condition))
+        assert found == slice_answers.to(number), to_sql(condition, "duckdb")
+
+
+def test_read_optimized_reads_base_files_alone(engine: Engine, slices: Sliced) -> None:
+    """Rows as they were before any log was written."""
+    bases = {i: plain_row(row) for i, row in slices.bases.items()}
+    condition = Compare(">=", Ref(("id",)), Literal(0))
+    found = engine.open(slices.table.uri, read_optimized=True)(condition)
+    assert plain_rows(found) == bases
 
 
 def test_the_arrow_reader_gives_the_rows_a_full_scan_would(

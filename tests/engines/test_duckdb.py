@@ -128,3 +128,15 @@ def test_without_the_private_hook_tables_are_datasets(tmp_path, monkeypatch):
         (tmp_path / "t" / split.path).unlink()
     assert it.duckdb.sql(connection, "SELECT count(*) FROM t WHERE id < 10").fetchall() == [(10,)]
     it.duckdb.unregister(connection, "t")
+
+
+def test_files_duckdb_reads_itself_are_counted_as_handed_over(con):
+    """On the fast road DuckDB opens the kept files; registered tables are read by our reader."""
+    query = "SELECT count(*) FROM a WHERE id BETWEEN 12 AND 25"
+    with it.query_stats() as stats:
+        assert it.duckdb.sql(con, query).fetchall() == [(14,)]
+    # of b, which the query does not name, nothing is known: its view shows all its three files
+    assert (stats.files_handed_over, stats.files_pruned) == (2 + 3, 3)
+    with it.query_stats() as stats:
+        assert con.sql(query).fetchall() == [(14,)]
+    assert (stats.files_handed_over, stats.data_files_opened, stats.files_pruned) == (0, 2, 3)

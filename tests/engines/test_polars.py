@@ -101,3 +101,21 @@ def test_what_only_polars_can_evaluate_is_opaque(expression):
     found = predicate_of(expression)
     assert isinstance(found, Opaque)
     assert found.columns == ((expression.meta.root_names()[0],),)
+
+
+def test_files_polars_reads_itself_are_counted_as_handed_over(table):
+    """Two are left out, one is Polars' to open; our reader opens none."""
+    frame = it.scan_polars(table.uri).filter(pl.col("id") == 15)
+    with it.query_stats() as stats:
+        frame.collect()
+    assert (stats.files_handed_over, stats.files_pruned, stats.data_files_opened) == (1, 2, 0)
+
+
+def test_files_our_reader_reads_for_polars_are_counted_where_they_are_opened(table):
+    """A store that Polars cannot read: rows come through ours, in a thread of Polars."""
+    made = it.Table.create("memory://polars-counts", pa.schema([("id", pa.int64())]))
+    for start in (0, 10):
+        made.append(pa.table({"id": range(start, start + 10)}))
+    with it.query_stats() as stats:
+        it.scan_polars(made.uri).filter(pl.col("id") > 15).collect()
+    assert (stats.files_handed_over, stats.files_pruned, stats.data_files_opened) == (0, 1, 1)

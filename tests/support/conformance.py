@@ -71,11 +71,12 @@ def make_table(path: Path) -> it.Table:
         if number == 6:
             table.evolve(NEW)
         schema = OLD if number < 6 else NEW
-        table.append(pa.Table.from_pylist(_rows(rng, number, schema.names), schema))
+        table.append(pa.Table.from_pylist(random_rows(rng, number, schema.names), schema))
     return table
 
 
-def _rows(rng: random.Random, number: int, names: Sequence[str]) -> list[dict[str, Any]]:
+def random_rows(rng: random.Random, number: int, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Forty rows of one partition, around values that differ from number to number."""
     base = dt.datetime(2024, 1, 1) + dt.timedelta(days=number)
     day = None if number % 4 == 3 else dt.date(2024, 1, 1 + number % 4)
     rows = []
@@ -324,36 +325,37 @@ class Engine:
     """A way for users to query a table, by its own idiom: whole rows, as an Arrow table."""
 
     name: str
-    open: Callable[[str], Query]
+    open: Callable[..., Query]
+    """Of a path, and of `read_optimized=` where it is wanted."""
     asked: int = 200
     """How many of the conditions it is asked: all, unless it is the second road of an engine."""
     keeps: frozenset[str] = frozenset()
     """Conditions it does not hand over, so that no file can be skipped by them."""
 
 
-def _dataset(path: str) -> Query:
-    dataset = it.Table(path).to_dataset()
+def _dataset(path: str, **options: Any) -> Query:
+    dataset = it.Table(path).to_dataset(**options)
     return lambda p: dataset.to_table(filter=to_pyarrow(p, dataset.schema))
 
 
-def _datafusion(path: str) -> Query:
+def _datafusion(path: str, **options: Any) -> Query:
     import datafusion
 
     context = datafusion.SessionContext()
-    context.register_dataset("t", it.Table(path).to_dataset())
+    context.register_dataset("t", it.Table(path).to_dataset(**options))
     return lambda p: context.sql(f"SELECT * FROM t WHERE {to_sql(p, 'datafusion')}").to_arrow_table()
 
 
-def _polars(path: str) -> Query:
-    frame = it.scan_polars(path)
+def _polars(path: str, **options: Any) -> Query:
+    frame = it.scan_polars(path, **options)
     return lambda p: frame.filter(to_polars(p)).collect().to_arrow()
 
 
-def _polars_source(path: str) -> Query:
+def _polars_source(path: str, **options: Any) -> Query:
     from indextables.engines.polars.frames import planning_source
     from indextables.scan.planner import Planner
 
-    frame = planning_source(Planner.open(path))
+    frame = planning_source(Planner.open(path, **options))
     return lambda p: frame.filter(to_polars(p)).collect().to_arrow()
 
 
@@ -365,23 +367,23 @@ def _duckdb() -> Any:
     return connection
 
 
-def _duckdb_register(path: str) -> Query:
+def _duckdb_register(path: str, **options: Any) -> Query:
     connection = _duckdb()
-    it.duckdb.register(connection, "t", path)
+    it.duckdb.register(connection, "t", path, **options)
     return lambda p: connection.sql(f"SELECT * FROM t WHERE {to_sql(p, 'duckdb')}").to_arrow_table()
 
 
-def _duckdb_sql(path: str) -> Query:
+def _duckdb_sql(path: str, **options: Any) -> Query:
     connection = _duckdb()
-    it.duckdb.register(connection, "t", path)
+    it.duckdb.register(connection, "t", path, **options)
     return lambda p: it.duckdb.sql(
         connection, f"SELECT * FROM t WHERE {to_sql(p, 'duckdb')}"
     ).to_arrow_table()
 
 
-def _duckdb_dataset(path: str) -> Query:
+def _duckdb_dataset(path: str, **options: Any) -> Query:
     connection = _duckdb()
-    connection.register("t", it.Table(path).to_dataset())
+    connection.register("t", it.Table(path).to_dataset(**options))
     return lambda p: connection.sql(f"SELECT * FROM t WHERE {to_sql(p, 'duckdb')}").to_arrow_table()
 
 
@@ -398,7 +400,12 @@ ENGINES = (
 
 def plain_rows(rows: pa.Table) -> dict[int, dict[str, Any]]:
     """By id, whole rows in which equal values are equal: NaN too, decimals of any scale, instants of any zone."""
-    return {row["id"]: {name: _plain(value) for name, value in row.items()} for row in rows.to_pylist()}
+    return {row["id"]: plain_row(row) for row in rows.to_pylist()}
+
+
+def plain_row(row: dict[str, Any]) -> dict[str, Any]:
+    """One of them."""
+    return {name: _plain(value) for name, value in row.items()}
 
 
 def _plain(value: Any) -> Any:

@@ -64,7 +64,7 @@ class TableDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has n
         """A scanner over the splits the filter needs; nothing is opened before it is read."""
         rows = self._read(filter)
         plan = self._planned(rows)
-        Recorder.current().add(pruned=plan.report.total_files - plan.report.kept_files)
+        Recorder.of_engine().add(pruned=plan.report.total_files - plan.report.kept_files)
         return rows.scanner(units_of(plan), columns, threads=THREADS)
 
     def get_fragments(self, filter: Any | None = None) -> Iterator[SplitFragment]:  # noqa: A002
@@ -195,7 +195,7 @@ class _Rows:
         """Over these units; nothing is opened before it is read."""
         predicate = self.bound if self.expression is None else None
         reading = Reading(self.planner.store, self.planner.schema, self._needed(columns), predicate)
-        batches = read_batches(reading, units, threads=threads)
+        batches = read_batches(reading, units, threads=threads, recorder=Recorder.of_engine())
         wanted = list(reading.columns) if columns is None else columns
         return ds.Scanner.from_batches(
             batches, schema=reading.result_schema, columns=wanted, filter=self.expression

@@ -63,14 +63,18 @@ def _with_files(piece: Piece, more: Sequence[Split]) -> Piece:
 
 
 def read_batches(
-    reading: Reading, units: Sequence[Unit], *, threads: int = THREADS
+    reading: Reading,
+    units: Sequence[Unit],
+    *,
+    threads: int = THREADS,
+    recorder: Recorder | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows in the order of the units, then of their commit and position; memory stays bounded.
 
     At most a few batches of a split are in memory, and of a slice its log files. Counts each file it
-    opens in the `query_stats()` blocks of the calling thread.
+    opens in the `query_stats()` blocks of the calling thread, or in the recorder's.
     """
-    recorder = Recorder.current()
+    recorder = recorder or Recorder.current()
     filesystem = reading.store.filesystem()
     streams: list[Callable[[], Iterator[pa.RecordBatch]]] = [
         partial(_read, reading, unit, filesystem, recorder) for unit in units

@@ -15,6 +15,7 @@ from indextables.arrow.read import plain_files
 from indextables.core.arrays import FileMask
 from indextables.core.types import DataType, DecimalType, Field, PrimitiveType, StructType
 from indextables.scan.plan import Plan
+from indextables.scan.stats import Recorder
 from indextables.storage.base import LogStore
 from indextables.storage.local import LocalStore
 
@@ -46,6 +47,14 @@ class NativePlan:
     """The files of the groups."""
     others: FileMask
     """The other files rows are read from, slices to be merged among them."""
+
+    def counted(self, plan: Plan) -> Recorder:
+        """Counts what was pruned and what the engine gets; then for the threads that read the rest."""
+        recorder = Recorder.of_engine()
+        report = plan.report
+        handed_over = sum(len(group.paths) for group in self.groups)
+        recorder.add(handed_over=handed_over, pruned=report.total_files - report.kept_files)
+        return recorder
 
 
 def native_plan(plan: Plan, store: LogStore) -> NativePlan:

@@ -16,6 +16,7 @@ from indextables.core.types import schema_to_arrow
 from indextables.engines.duckdb.conditions import predicate_of
 from indextables.errors import PredicateError
 from indextables.scan.planner import Planner
+from indextables.scan.stats import Recorder
 
 REFERENCE: Final = "__indextables_reference"
 """A column that tells in a query's plan which table a scan is of."""
@@ -66,8 +67,10 @@ class TableSource(ArrowScanSource):  # type: ignore[misc]  # duckdb's types are 
             plan.predicate,
         )
         wanted = pa.schema([self._schema.field(name) for name in names])
-        batches = (self._batch(batch, wanted) for batch in read_batches(reading, units_of(plan)))
-        reader = pa.RecordBatchReader.from_batches(wanted, batches)
+        recorder = Recorder.of_engine()
+        recorder.add(pruned=plan.report.total_files - plan.report.kept_files)
+        rows = read_batches(reading, units_of(plan), recorder=recorder)
+        reader = pa.RecordBatchReader.from_batches(wanted, (self._batch(b, wanted) for b in rows))
         return reader.__arrow_c_stream__(), columns is not None
 
     def _batch(self, batch: Any, wanted: Any) -> Any:

@@ -202,6 +202,7 @@ def _show_pruned(connection: Any, table: _Registered, condition: Predicate | Non
     if _GLOB.search(planner.store.uri):
         return None
     found = native_plan(plan, planner.store)
+    found.counted(plan)
     rest = None
     if found.others.any():
         rest = f"__indextables_rest_{next(_numbers)}"

@@ -16,6 +16,7 @@ from indextables.engines.native import NativeGroup, NativePlan, native_plan
 from indextables.engines.polars.expressions import predicate_of
 from indextables.scan.plan import Plan
 from indextables.scan.planner import Planner
+from indextables.scan.stats import Recorder
 from indextables.storage.base import LogStore
 
 
@@ -31,9 +32,10 @@ def lazy_frame(plan: Plan, store: LogStore) -> pl.LazyFrame:
     """The rows of the plan's splits, all of them: Polars filters."""
     schema = plan.snapshot.schema
     found = native_plan(plan, store)
+    recorder = found.counted(plan)
     parts = [_scan(group, schema) for group in found.groups]
     if found.others.any():
-        parts.append(_read(plan, found, store))
+        parts.append(_read(plan, found, store, recorder))
     if not parts:
         return pl.LazyFrame(schema=polars_schema(schema))
     return parts[0] if len(parts) == 1 else pl.concat(parts)
@@ -81,7 +83,7 @@ def planning_source(planner: Planner) -> pl.LazyFrame:
     return register_io_source(rows, schema=polars_schema(planner.schema))
 
 
-def _read(plan: Plan, native: NativePlan, store: LogStore) -> pl.LazyFrame:
+def _read(plan: Plan, native: NativePlan, store: LogStore, recorder: Recorder) -> pl.LazyFrame:
     """The rows that are left to our reader, a batch at a time."""
     schema = plan.snapshot.schema
     units = units_of(plan, without=native.mask)
@@ -95,7 +97,7 @@ def _read(plan: Plan, native: NativePlan, store: LogStore) -> pl.LazyFrame:
         # a limit comes before the filter
         reading = Reading(store, schema, names, filtered if limit is None else None)
         left = limit
-        for batch in read_batches(reading, units):
+        for batch in read_batches(reading, units, recorder=recorder):
             frame = pl.from_arrow(batch)
             assert isinstance(frame, pl.DataFrame)
             frame = frame if left is None else frame.head(left)
