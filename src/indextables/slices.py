@@ -1,11 +1,25 @@
 """File slices of other systems: which of them a query must read, from a listing and a timeline.
 
-    files = [ListedFile("b.parquet", "group-1", "001", stats=...), ...]
-    slices = slices_from_listing(files, Timeline(completed=["001", "002"]))
-    found = prune_slices(slices, index_of_listing(files, schema), condition, MergeMode.RECORD)
-    slices.names.filter(pa.array(found.kept)), str(found.counts)
+A base file with a rollback block and a delete block over it, none of which can show `n = 100`:
 
-The condition is bound to the schema: `bind(parse_predicate("a = 1"), schema)`.
+    >>> from indextables.core.types import Field, PrimitiveType, StructType
+    >>> from indextables.sql.predicate import parse_predicate
+    >>> schema = StructType((Field("n", PrimitiveType("long")),))
+    >>> known = SplitStats(10, {("n",): 1}, {("n",): 9}, {("n",): 0})
+    >>> files = [
+    ...     ListedFile("base", "group 1", "001", stats=known),
+    ...     ListedFile(
+    ...         "log.1", "group 1", "001", "log", 1, [LogBlock("rollback", "003", target="002")]
+    ...     ),
+    ...     ListedFile("log.2", "group 1", "001", "log", 2, [LogBlock("delete", "004")]),
+    ... ]
+    >>> slices = slices_from_listing(files, Timeline(["001", "003", "004"], rolled_back=["002"]))
+    >>> condition = bind(parse_predicate("n = 100"), schema)
+    >>> found = prune_slices(slices, index_of_listing(files, schema), condition, MergeMode.RECORD)
+    >>> print(found.counts)
+    0 of 1 slices kept, 1 if every file without statistics kept its slice
+    >>> slices.names.filter(found.kept).to_pylist()
+    []
 """
 
 from indextables.core.binding.bind import bind

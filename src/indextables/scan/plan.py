@@ -196,4 +196,6 @@ def _log(report: PruneReport) -> None:
         report.total_files,
         report.partition_pruned,
     )
+    if report.total_slices:
+        _logger.debug("Skipped %d slices: %s", report.slices_skipped, report.slices)
     _logger.info("Planned query: %s", report)

@@ -82,5 +82,9 @@ class PruneReport:
             f"{self.kept_files} of {self.total_files} splits kept "
             f"({self.kept_bytes} of {self.total_bytes} bytes), "
             f"{self.partition_pruned} pruned by partition, {self.stats_pruned} by statistics, "
-            f"in {self.planning_ms:.1f} ms"
+            f"in {self.planning_ms:.1f} ms{self._of_slices()}"
         )
+
+    def _of_slices(self) -> str:
+        """Said where the rule for slices made a difference."""
+        return f"; {self.slices}" if self.slices.kept < self.slices.kept_before else ""

@@ -79,7 +79,16 @@ class Slices:
     """Which columns each file sets; None: every file has whole rows."""
 
     @classmethod
-    def of(cls, file_group: Any, block: Any, state: Any, seq: Any, **more: Any) -> Slices:
+    def of(
+        cls,
+        file_group: Any,
+        block: npt.NDArray[np.int8],
+        state: npt.NDArray[np.int8],
+        seq: Numbers,
+        *,
+        key: tuple[str, ...] = (),
+        sets: ColumnSets | None = None,
+    ) -> Slices:
         """Slices from columns over the same files; a file without a group is a slice of its own."""
         encoded = as_array(file_group).dictionary_encode()
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -87,7 +96,7 @@ class Slices:
         named = len(encoded.dictionary)
         codes[alone] = named + np.arange(len(alone))
         names = pa.concat_arrays([encoded.dictionary, pa.nulls(len(alone), encoded.dictionary.type)])
-        return cls(codes, names, block, state, seq, **more)
+        return cls(codes, names, block, state, seq, key, sets)
 
     @property
     def count(self) -> int:
