@@ -34,26 +34,23 @@ def rollback(log: TransactionLog, version: int) -> CommitResult:
     application has committed (`txn`) stays committed. CommitConflictError names the later version that
     builds on this one; `restore` goes back behind both.
     """
-    if version < 1:
+    newest = log.snapshot()
+    if not 1 <= version <= newest.version:
+        what = (
+            "before version 0 there was no table" if version == 0 else f"the newest is {newest.version}"
+        )
         raise VersionNotFoundError(
-            f"version {version} cannot be undone: before version 0 there was no table",
-            hint="delete('true') removes every row",
+            f"there is no version {version} to undo: {what}",
+            hint="history() lists the versions there are",
             version=version,
         )
     before = log.snapshot(version - 1)
-    return commit(log, lambda now: plan_rollback(log, now, before), log.snapshot())
+    return commit(log, lambda now: plan_rollback(log, now, before), newest)
 
 
 def plan_rollback(log: TransactionLog, now: Snapshot, before: Snapshot) -> CommitPlan:
     """The removes and adds that undo, in `now`, the commit that followed `before`."""
-    changes = [w for w in log.changes_after(before) if w.version <= now.version]
-    if not changes:
-        raise VersionNotFoundError(
-            f"there is no version {before.version + 1} to undo: the newest is {now.version}",
-            hint="history() lists the versions there are",
-            version=before.version + 1,
-        )
-    undone, *later = changes
+    undone, *later = (w for w in log.changes_after(before) if w.version <= now.version)
     _check_schema(undone, now)
     change = _Change(undone, now)
     if in_the_way := change.touched | change.taken_keys:
