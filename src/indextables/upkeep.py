@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 from indextables.arguments import Moment, Progress, moment_of, predicate_of
 from indextables.arrow.executor import ArrowExecutor
@@ -15,6 +16,7 @@ from indextables.ops import analyze as _analyze
 from indextables.ops.check import CheckReport, check
 from indextables.ops.compact import Threshold, compact
 from indextables.ops.condition import Condition
+from indextables.ops.executor import Executor
 from indextables.ops.optimize import Clustering, optimize
 from indextables.ops.restore import restore
 from indextables.ops.result import CommitResult
@@ -31,7 +33,18 @@ class Upkeep:
         self._store = store
         self._session = dict(options or {})
         self._log = TransactionLog(store, Config.of(session=options))
-        self._executor = ArrowExecutor(store)
+        self._executor: Executor = ArrowExecutor(store)
+
+    def on(self, spark: Any) -> Self:
+        """The same table with its work done as jobs of a Spark session: optimize, compact, analyze, delete.
+
+        What it appends or overwrites with are then Spark DataFrames.
+        """
+        from indextables.engines.spark.executor import spark_executor  # noqa: PLC0415 - loads pyspark
+
+        other = copy(self)
+        other._executor = spark_executor(spark, self._store.uri)  # noqa: SLF001 - its own class
+        return other
 
     def optimize(
         self,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from uuid import uuid4
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
 from indextables.engines.spark.executor import SparkExecutor
 from indextables.engines.spark.location import place_of
-from indextables.errors import SchemaError
+from indextables.errors import IndexTablesError, SchemaError, StorageError
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.analyze import analyze, drop_statistics
 from indextables.ops.optimize import Clustering, optimize
@@ -107,3 +109,82 @@ def test_analyze_rebuilds_what_a_write_records(work):
     assert all(("x",) not in split.stats.nan_count for split in work.log.snapshot().splits())
     analyze(work.log, work.executor)
     assert {split.path: split.stats for split in work.log.snapshot().splits()} == original
+
+
+def jobs_of(spark, work):
+    """How many Spark jobs some work took, and its result."""
+    group = f"jobs of {uuid4()}"
+    context = spark.sparkContext
+    context.setJobGroup(group, "a test")
+    try:
+        result = work()
+        return len(context.statusTracker().getJobIdsForGroup(group)), result
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+
+
+@pytest.mark.parametrize("curve", ["", "ZORDER BY (a, b)", "HILBERT BY (b)"])
+def test_optimize_in_sql_is_a_spark_job(spark, work, curve):
+    """Packing and both curves; the rows are the same afterwards."""
+    before = work.rows()
+    path = work.table.uri
+    jobs, frame = jobs_of(spark, lambda: spark.sql(f"OPTIMIZE indextables.`{path}` {curve}"))
+    (row,) = frame.collect()
+    assert jobs > 0
+    assert (row.removed_splits, row.version) == (12, work.table.version)
+    assert 2 <= row.added_splits < 12
+    assert work.rows() == before
+
+
+def test_analyze_in_sql_is_a_spark_job(spark, work):
+    """The statistics of the named columns are there again."""
+    drop_statistics(work.log, ["a", "b"])
+    text = f"ANALYZE TABLE indextables.`{work.table.uri}` COMPUTE STATISTICS FOR COLUMNS (a)"
+    jobs, frame = jobs_of(spark, lambda: spark.sql(text))
+    assert jobs > 0
+    assert frame.collect()[0].analyzed_splits == 12
+    stats = [split.stats for split in work.log.snapshot().splits()]
+    assert all(("a",) in found.min_values and ("b",) not in found.min_values for found in stats)
+
+
+def test_a_handle_can_do_its_work_on_spark(spark, work):
+    """`Table.on(spark)` runs the same verbs as jobs; the handle it was made from does not."""
+    before = work.rows()
+    jobs, result = jobs_of(spark, lambda: work.table.on(spark).optimize(hilbert_by=["a"]))
+    assert (jobs > 0, result.committed) == (True, True)
+    assert work.rows() == before
+    jobs, _ = jobs_of(spark, lambda: work.table.analyze(rebuild=True))
+    assert jobs == 0
+
+
+def test_spark_says_what_it_cannot_reach(spark):
+    """A table in this process's memory is none for a JVM; its handle keeps working."""
+    table = Table.create("memory://maintenance", pa.schema([("a", pa.int64())]))
+    with pytest.raises(StorageError, match="this Python process only"):
+        table.on(spark)
+    with pytest.raises(IndexTablesError, match="classic SparkSession"):
+        table.on("spark")
+    assert not table.optimize().committed
+
+
+@pytest.mark.parametrize("mode", ["record", "columns"])
+def test_compact_folds_slices_on_the_executors(spark, tmp_path, mode):
+    """The rows shown are the same, and no log file is left."""
+    key = pa.field("k", pa.int64(), nullable=False)
+    schema = pa.schema([key, ("v", pa.string()), ("w", pa.float64())])
+    table = Table.create(tmp_path / "t", schema, record_key=["k"], merge_mode=mode)
+    for start in (0, 50):
+        keys = list(range(start, start + 50))
+        table.append(
+            pa.table({"k": keys, "v": [f"v{k}" for k in keys], "w": [k / 2 for k in keys]}, schema)
+        )
+    changed = {"k": [3, 60], "v": ["new", None]} | ({"w": [0.0, 1.0]} if mode == "record" else {})
+    table.upsert(pa.table(changed))
+    table.delete("k IN (7, 99)")
+    before = sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["k"])
+    assert any(split.is_log for split in table.snapshot().splits())
+    jobs, frame = jobs_of(spark, lambda: spark.sql(f"COMPACT indextables.`{table.uri}`"))
+    assert (jobs > 0, frame.collect()[0].compacted_slices > 0) == (True, True)
+    assert not any(split.is_log for split in table.snapshot().splits())
+    assert sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["k"]) == before
+    assert table.check(deep=True).ok

@@ -17,11 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
+from indextables.arrow.executor import ArrowExecutor
 from indextables.config import Config
 from indextables.errors import PredicateError, SqlSyntaxError
 from indextables.log.transaction_log import TransactionLog
+from indextables.ops.executor import Executor
 from indextables.sql.lexer import Token, tokenize
 
 Arguments: TypeAlias = Mapping[str, str]
@@ -43,6 +45,22 @@ class Context(Protocol):
     def open_log(self, location: str) -> TransactionLog:
         """The log of the table at this path or URI; nothing is read yet."""
         ...
+
+
+@runtime_checkable
+class EngineContext(Context, Protocol):
+    """One that also brings an engine for the heavy work; without one it is done in this process."""
+
+    def executor(self, location: str) -> Executor:
+        """The engine for the table at this path or URI."""
+        ...
+
+
+def executor_of(context: Context, location: str, log: TransactionLog) -> Executor:
+    """Who does the heavy work of a command on this table."""
+    if isinstance(context, EngineContext):
+        return context.executor(location)
+    return ArrowExecutor(log.store)
 
 
 @dataclass(frozen=True, slots=True)

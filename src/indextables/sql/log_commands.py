@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from indextables.arrow.executor import ArrowExecutor
 from indextables.config import VACUUM_RETENTION
+from indextables.core.curves import Curve
 from indextables.core.types import parse_path
 from indextables.errors import SqlSyntaxError
 from indextables.ops.analyze import analyze
@@ -17,7 +17,7 @@ from indextables.ops.optimize import Clustering, optimize
 from indextables.ops.rewrite import Condition
 from indextables.ops.time_travel import truncate_time_travel
 from indextables.ops.vacuum import vacuum
-from indextables.sql.grammar import Arguments, Command, Context
+from indextables.sql.grammar import Arguments, Command, Context, executor_of
 from indextables.sql.predicate import parse_predicate
 
 _CHECKPOINT: Final = pa.schema(
@@ -107,7 +107,8 @@ def compute_statistics(context: Context, arguments: Arguments) -> pa.Table:
     """Builds the statistics that splits lack: of these columns, or of those a write would collect."""
     log = context.open_log(arguments["path"])
     columns = json.loads(arguments["columns"]) if "columns" in arguments else None
-    done = analyze(log, ArrowExecutor(log.store), columns, options=_options(context))
+    executor = executor_of(context, arguments["path"], log)
+    done = analyze(log, executor, columns, options=_options(context))
     row = {
         "table_path": arguments["path"],
         "version": done.version,
@@ -120,12 +121,11 @@ def rewrite_splits(context: Context, arguments: Arguments) -> pa.Table:
     """Packs small splits, or lays the rows along a curve through these columns."""
     log = context.open_log(arguments["path"])
     where = parse_predicate(arguments["where"]) if "where" in arguments else None
-    names = [top_level(text) for text in json.loads(arguments.get("columns", "[]"))]
     done = optimize(
         log,
-        ArrowExecutor(log.store),
+        executor_of(context, arguments["path"], log),
         Condition(where),
-        clustering=Clustering(tuple(names)) if names else None,
+        clustering=_clustering(arguments),
         options=_options(context),
     )
     row = {
@@ -135,6 +135,18 @@ def rewrite_splits(context: Context, arguments: Arguments) -> pa.Table:
         "added_splits": done.metrics.get("numAddedFiles", 0),
     }
     return pa.Table.from_pylist([row], _OPTIMIZED)
+
+
+def _clustering(arguments: Arguments) -> Clustering | None:
+    curves: dict[str, Curve] = {"columns": "z", "hilbert": "hilbert"}
+    found = [
+        Clustering(tuple(map(top_level, json.loads(arguments[name]))), curve)
+        for name, curve in curves.items()
+        if name in arguments
+    ]
+    if len(found) > 1:
+        raise SqlSyntaxError("ZORDER BY and HILBERT BY exclude each other", hint="choose one curve")
+    return found[0] if found else None
 
 
 def top_level(text: str) -> str:
@@ -162,6 +174,7 @@ def _deleted(files: list[tuple[str, int, str]], applied: bool) -> pa.Table:
 _PURGE: Final = "PURGE INDEXTABLES <path:text> OLDER THAN"
 _TRUNCATE: Final = "TRUNCATE INDEXTABLES TIME TRAVEL <path:text>"
 _DESCRIBE: Final = "DESCRIBE|DESC INDEXTABLES TRANSACTION LOG <path:text>"
+_CURVES: Final = "[ZORDER BY <columns>] [HILBERT BY <hilbert:columns>]"
 
 COMMANDS: Final = (
     Command(_DESCRIBE, show_log),
@@ -174,12 +187,12 @@ COMMANDS: Final = (
     ),
     Command(_TRUNCATE, truncate),
     Command(f"{_TRUNCATE} DRY RUN", plan_truncate),
-    Command(
-        "ANALYZE INDEXTABLES <path:text> COMPUTE STATISTICS [FOR COLUMNS <columns>]",
-        compute_statistics,
+    *(
+        Command(f"ANALYZE {table} COMPUTE STATISTICS [FOR COLUMNS <columns>]", compute_statistics)
+        for table in ("INDEXTABLES <path:text>", "TABLE <path:table>")
     ),
-    Command(
-        "OPTIMIZE INDEXTABLES <path:text> [WHERE <where:condition>] [ZORDER BY <columns>]",
-        rewrite_splits,
+    *(
+        Command(f"OPTIMIZE {table} [WHERE <where:condition>] {_CURVES}", rewrite_splits)
+        for table in ("INDEXTABLES <path:text>", "<path:table>")
     ),
 )

@@ -7,14 +7,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from indextables.arrow.executor import ArrowExecutor
 from indextables.log.moment import parse_moment
 from indextables.ops.compact import Threshold, compact
 from indextables.ops.condition import Condition
 from indextables.ops.restore import restore
 from indextables.ops.result import CommitResult
 from indextables.ops.rollback import rollback
-from indextables.sql.grammar import Arguments, Command, Context
+from indextables.sql.grammar import Arguments, Command, Context, executor_of
 from indextables.sql.predicate import parse_predicate
 
 _COMPACTED: Final = pa.schema(
@@ -42,7 +41,7 @@ def compact_slices(context: Context, arguments: Arguments) -> pa.Table:
     where = parse_predicate(arguments["where"]) if "where" in arguments else None
     done = compact(
         log,
-        ArrowExecutor(log.store),
+        executor_of(context, arguments["path"], log),
         Condition(where),
         threshold=Threshold(int(arguments.get("logs", 1)), float(arguments.get("percent", 0))),
         options={setting.key: setting.value for setting in context.config.settings.values()},

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from indextables.arrow.fold import fold_slices
 from indextables.arrow.write import Rewritten, WriteTarget, Written
 from indextables.core.conditions.predicate import Predicate
 from indextables.core.statistics.stats import SplitStats
 from indextables.core.types import FieldPath, StructType
 from indextables.engines.spark.cluster import cluster_splits
+from indextables.engines.spark.distribute import distribute
 from indextables.engines.spark.fit import fit, frame_schema, quoted
-from indextables.engines.spark.location import Place
+from indextables.engines.spark.location import Place, place_of
 from indextables.engines.spark.measure import Measurement, measure
 from indextables.engines.spark.native_write import NativeWriter
 from indextables.engines.spark.rewrite import rewrite_splits
 from indextables.engines.spark.row_checks import inside
-from indextables.errors import UnsupportedTypeError
+from indextables.errors import IndexTablesError, UnsupportedTypeError
 from indextables.log.split import Split
+from indextables.scan.merge import Piece
+from indextables.storage.base import LogStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,11 @@ class SparkExecutor:
     """For Spark's Parquet writer: compression, maxRecordsPerFile and the like."""
     assign: bool = False
     """Convert values as SQL's INSERT does, instead of widening them only."""
+
+    @property
+    def at_once(self) -> int:
+        """As many splits as one job may have files."""
+        return 10_000
 
     def prepare(self, data: Any) -> DataFrame:
         """The DataFrame itself: it runs when it is written, once."""
@@ -86,6 +96,26 @@ class SparkExecutor:
         """Each group as new splits, packed together or laid along a curve, in one job."""
         return cluster_splits(self._writer, groups, target, clustering)
 
+    def fold(self, pieces: Sequence[Piece], target: WriteTarget) -> Sequence[Written]:
+        """The rows each slice shows, as files of its own; a task per slice."""
+        return distribute(
+            self.session, self.place.store, partial(_fold, self.place.store, target), pieces
+        )
+
     @property
     def _writer(self) -> NativeWriter:
         return NativeWriter(self.session, self.place, self.parquet_options)
+
+
+def spark_executor(session: Any, location: str) -> SparkExecutor:
+    """Spark for the table at this location; StorageError where Spark cannot reach it."""
+    if not isinstance(session, SparkSession) or not hasattr(session, "_jsparkSession"):
+        raise IndexTablesError(
+            f"work on a table needs a classic SparkSession, not {type(session).__name__}",
+            hint="spark = indextables.enable(SparkSession.builder.getOrCreate())",
+        )
+    return SparkExecutor(session, place_of(session, location))
+
+
+def _fold(store: LogStore, target: WriteTarget, pieces: Sequence[Piece]) -> list[Written]:
+    return list(fold_slices(store, pieces, target))

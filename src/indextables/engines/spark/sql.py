@@ -14,6 +14,7 @@ from pyspark.sql.sql_formatter import SQLStringFormatter
 
 from indextables.config import Config
 from indextables.engines.spark import dml
+from indextables.engines.spark.executor import SparkExecutor, spark_executor
 from indextables.engines.spark.formats import is_ours
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.labels import describing
@@ -41,6 +42,10 @@ class SessionContext:
     def open_log(self, location: str) -> TransactionLog:
         """The log of a table as this session reaches it."""
         return open_table(self.session, location).log
+
+    def executor(self, location: str) -> SparkExecutor:
+        """Spark itself, for the heavy work."""
+        return spark_executor(self.session, location)
 
 
 def run_sql(
