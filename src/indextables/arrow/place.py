@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -83,7 +84,9 @@ def live_places(
         return np.unique(numbers[numbers >= 0])
 
     with ThreadPoolExecutor(_THREADS, "indextables-place") as pool:
-        found = list(pool.map(find, splits))
+        # each in a copy of this thread's context, where queries count what they open
+        work = [pool.submit(copy_context().run, find, split) for split in splits]
+        found = [future.result() for future in work]
     homes = {split.file_group: Home.of(split) for split in splits}
     codes = {group: code for code, group in enumerate(homes)}
     counts = [len(numbers) for numbers in found]

@@ -18,7 +18,12 @@ from indextables.table import Table
 from support.interleave import InterleavedStore
 
 SCHEMA = pa.schema(
-    [pa.field("id", pa.int64(), nullable=False), ("v", pa.string()), ("w", pa.int64()), ("p", pa.string())]
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        ("v", pa.string()),
+        ("w", pa.int64()),
+        ("p", pa.string()),
+    ]
 )
 Rows = dict[int, tuple[Any, Any, Any]]
 """id → (v, w, p)"""
@@ -179,7 +184,14 @@ THEIRS = ["upsert rows that are there", "upsert both", "move them elsewhere", "d
           "delete a whole slice", "overwrite a part", "compact", "optimize", "analyze",
           "widen the key", "restore"]  # fmt: skip
 MINE_PARTIAL = ["set w", "set v and move", "delete by value"]
-THEIRS_PARTIAL = ["set v", "set v and move", "delete one row", "delete a whole slice", "compact", "restore"]
+THEIRS_PARTIAL = [
+    "set v",
+    "set v and move",
+    "delete one row",
+    "delete a whole slice",
+    "compact",
+    "restore",
+]
 CELLS = [
     *(("record", mine, theirs) for mine in MINE for theirs in THEIRS),
     *(("columns", mine, theirs) for mine in MINE_PARTIAL for theirs in THEIRS_PARTIAL),
