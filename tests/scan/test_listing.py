@@ -267,7 +267,9 @@ def test_partial_updates_are_judged_by_the_whole_slice():
     assert not is_kept(whole, both), "where rows win as a whole, no file has both"
     assert not is_kept(files, "n = 2 AND m = 100", mode=MergeMode.COLUMNS)
     assert not is_kept(files, "n = 1 AND m = 50 AND id = 2", mode=MergeMode.COLUMNS)
-    assert is_kept(files, "n = 1 AND m = 50", mode=MergeMode.COLUMNS), "a range is all that is known"
+    assert not is_kept(files, "n = 1 AND m = 50", mode=MergeMode.COLUMNS), "in the gap between the two"
+    assert is_kept(files, "n < m", mode=MergeMode.COLUMNS)
+    assert not is_kept(files, "n > m", mode=MergeMode.COLUMNS), "column against column"
 
 
 def test_a_column_that_a_partial_update_does_not_set_is_the_older_files():

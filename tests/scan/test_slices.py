@@ -1,5 +1,7 @@
 """Slices in a plan: which files are opened, which of them give rows, and which need no merging."""
 
+import json
+import logging
 from uuid import uuid4
 
 import pytest
@@ -13,6 +15,7 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.scan.merge import MergeMode, MergeRule
 from indextables.scan.plan import plan_files
 from indextables.scan.planner import Planner
+from indextables.scan.report import SliceCounts
 from indextables.sql.predicate import parse_predicate
 from indextables.storage import open_store
 
@@ -187,3 +190,96 @@ def test_a_merge_rule_is_read_from_the_properties():
     """Without a word about it, the newest row wins."""
     assert MergeRule.of({}) == MergeRule((), MergeMode.RECORD)
     assert MergeRule.of(KEYED | {"mergeMode": "columns"}) == MergeRule(("id",), MergeMode.COLUMNS)
+
+
+# -- columns put together --------------------------------------------------------------------------------
+
+
+def partial(name, group, seq, columns, *args, **more):
+    return file(name, group, seq, *args, tags={"columns": json.dumps(columns)}, **more)
+
+
+@pytest.fixture(scope="module")
+def combined():
+    return table_of(
+        base("a", "g1", 1, (1, 100), (1, 9)),
+        partial("b", "g1", 2, ["n"], (10, 20), (100, 109)),
+        deletes("c", "g1", 3, (30, 40)),
+        base("d", "g2", 1, (101, 200), (1, 9)),
+        deletes("e", "g2", 4, (150, 150)),
+        base("f", "g3", 1, (201, 300), (50, 59)),
+        partial("g", "g4", 2, ["n"], (301, 400), (70, 79)),
+        mergeMode="columns",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "opened", "rows", "bare", "why"),
+    [
+        (None, "adfbgce", "adfbg", "f", "all that a row is made of, and all that ends one"),
+        ("n = 105", "abc", "ab", "", "the other columns of the log's rows are the base's"),
+        ("n = 5", "adbce", "adb", "", "a row may have kept its n, or not"),
+        ("n = 500", "", "", "", "no file has it"),
+        ("n IS NULL", "", "", "", "no file leaves n out"),
+        ("id = 5", "a", "a", "a", "no log has this key"),
+        ("id = 15 AND n = 5", "ab", "ab", "", "only the log with the key is read"),
+        ("id = 35 AND n = 105", "", "", "", "what has this key has no such n"),
+        (
+            "n = 75",
+            "g",
+            "g",
+            "",
+            "an update without a row is not a whole row: it is merged, not read bare",
+        ),
+        ("day IS NULL", "", "", "", "partitions are of whole slices"),
+    ],
+)
+def test_where_columns_are_combined_a_slice_is_read_with_all_that_makes_its_rows(
+    combined, text, opened, rows, bare, why
+):
+    """The condition is asked of the slice as a whole, keys of each file."""
+    assert parts(plan(combined, text)) == (opened, rows, bare), why
+
+
+def test_a_column_that_an_update_leaves_out_may_be_null():
+    """The row it updates may be gone."""
+    log = table_of(
+        base("a", "g", 1, (1, 9), (1, 9)),
+        partial("b", "g", 2, ["id"], (1, 9)),
+        mergeMode="columns",
+    )
+    assert parts(plan(log, "n IS NULL")) == ("ab", "ab", "")
+    assert parts(plan(log, "n = 10")) == ("", "", "")
+
+
+def test_a_data_log_without_a_list_of_columns_sets_all_of_them():
+    """Then its statistics must say so, or nothing is known."""
+    log = table_of(base("a", "g", 1, (1, 9), (1, 9)), file("b", "g", 2, (1, 9)), mergeMode="columns")
+    assert parts(plan(log, "n = 10")) == ("ab", "ab", "")
+
+
+@pytest.mark.parametrize("columns", ["n", '{"n": 1}', "[1]"])
+def test_a_list_of_columns_that_is_none_is_refused(columns):
+    """Nobody could tell which values are new."""
+    bad = file("b", "g", 2, (1, 9), tags={"columns": columns})
+    log = table_of(base("a", "g", 1, (1, 9), (1, 9)), bad, mergeMode="columns")
+    with pytest.raises(ProtocolError, match="does not say which columns it sets"):
+        plan(log)
+
+
+def test_a_plan_says_what_the_rule_for_slices_saves(sliced, caplog):
+    """In its report and, in words, in the log."""
+    with caplog.at_level(logging.DEBUG, logger="indextables"):
+        report = plan(sliced, "n = 55").report
+    words = "1 of 3 slices kept, 3 if every file without statistics kept its slice"
+    assert report.slices == SliceCounts(3, 1, 3)
+    assert str(report).endswith(words)
+    assert f"Skipped 2 slices: {words}" in caplog.messages
+    assert "slices" not in str(plan(sliced).report), "nothing is skipped, nothing is saved"
+
+
+def test_read_optimized_counts_bases_only(sliced):
+    """Log files are not in question, so they are not pruned either."""
+    report = plan(sliced, "n = 55", read_optimized=True).report
+    assert (report.total_files, report.kept_files, report.stats_pruned) == (3, 1, 2)
+    assert (report.total_bytes, report.total_slices, report.kept_slices) == (300, 3, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Literal
 
 import numpy as np
@@ -10,9 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from indextables.core.arrays import FileMask, is_null, without
-from indextables.core.pruning.bounds import Bounds
+from indextables.core.pruning.bounds import Bounds, ByteBounds, IntBounds
 from indextables.core.pruning.column_stats import ColumnStats
 from indextables.core.pruning.index import ColumnStatsIndex, StatsSource
+from indextables.core.sets.intervals import Cuts
 from indextables.core.types import FieldPath, StructType
 from indextables.scan.column_sets import ColumnSets
 
@@ -76,6 +77,28 @@ class _NothingKnown:
         return None
 
 
+class _Integers(IntBounds):
+    """Outermost bounds that know what is between them."""
+
+    def __init__(self, lo: Any, hi: Any, overlap: Callable[[Cuts], FileMask]) -> None:
+        super().__init__(lo, hi)
+        self._overlap = overlap
+
+    def overlap(self, cuts: Cuts) -> FileMask:
+        return self._overlap(cuts)
+
+
+class _Bytes(ByteBounds):
+    """The same for binaries."""
+
+    def __init__(self, lo: Any, hi: Any, overlap: Callable[[Cuts], FileMask], *, wide: bool) -> None:
+        super().__init__(lo, hi, wide)
+        self._overlap = overlap
+
+    def overlap(self, cuts: Cuts) -> FileMask:
+        return self._overlap(cuts)
+
+
 class SliceIndex(ColumnStatsIndex):
     """The statistics of slices: of each column, what all files together leave possible.
 
@@ -118,11 +141,30 @@ class SliceIndex(ColumnStatsIndex):
             self._unions[path] = self._union(path)
         return self._unions[path]
 
+    def bounds(self, path: FieldPath) -> Bounds:
+        """The column's bounds: outermost for a comparison of columns, file by file for a set of values.
+
+        Between the values of a base and of a log there may be a gap that no row of the slice is in.
+        """
+        values = self._index.column(path).may_value[self._files] & self._setting(path)
+        one_by_one = self._index.bounds(path)
+
+        def overlap(cuts: Cuts) -> FileMask:
+            return self._any(one_by_one.overlap(cuts)[self._files] & values)
+
+        outer = super().bounds(path)
+        if isinstance(outer, IntBounds):
+            return _Integers(outer.lo, outer.hi, overlap)
+        return _Bytes(outer.lo, outer.hi, overlap, wide=outer.wide)
+
+    def _setting(self, path: FieldPath) -> FileMask:
+        """Which of the files set the column; a partition value is of every file."""
+        if self._sets is None or self.is_partition(path):
+            return np.ones(len(self._files), np.bool_)
+        return self._sets.setting(path[0])[self._files]
+
     def _union(self, path: FieldPath) -> ColumnStats:
-        stats, files = self._index.column(path), self._files
-        sets = np.ones(len(files), np.bool_)
-        if self._sets is not None and not self.is_partition(path):
-            sets = self._sets.setting(path[0])[files]
+        stats, files, sets = self._index.column(path), self._files, self._setting(path)
         values = stats.may_value[files] & sets
         # A value of one file may be replaced by another's: no bound is sure to occur.
         nowhere = np.zeros(self.num_rows, np.bool_)
