@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from duckdb._sources import ArrowScanSource
 
-from indextables.arrow.filters import check_evaluable
+from indextables.arrow.filters import is_evaluable
 from indextables.arrow.read import Reading, read_batches, units_of
 from indextables.core.conditions.predicate import And, Predicate
 from indextables.core.types import schema_to_arrow
 from indextables.engines.duckdb.conditions import predicate_of
-from indextables.errors import PredicateError
 from indextables.scan.planner import Planner
 from indextables.scan.stats import Recorder
 
@@ -22,19 +21,39 @@ REFERENCE: Final = "__indextables_reference"
 """A column that tells in a query's plan which table a scan is of."""
 
 
-class TableSource(ArrowScanSource):  # type: ignore[misc]  # duckdb's types are not followed
-    """Plans when DuckDB opens a stream; holds every filter it was offered by the text EXPLAIN shows."""
+class FilterSource(ArrowScanSource):  # type: ignore[misc]  # duckdb's types are not followed
+    """Columns without rows; holds every filter it was offered by the text EXPLAIN shows."""
 
     schema_is_stable = True
 
-    def __init__(self, planner: Planner, reference: int) -> None:
+    def __init__(self, schema: Any, bind: Callable[[Predicate], Predicate]) -> None:
         super().__init__(None)
-        self.planner, self.reference = planner, reference
         self.offered: dict[str, Predicate] = {}
-        self._schema = schema_to_arrow(planner.schema).append(pa.field(REFERENCE, pa.int32()))
+        self._schema, self._bind = schema, bind
 
     def __arrow_c_schema__(self) -> object:
         return self._schema.__arrow_c_schema__()
+
+    def rows(self) -> int | None:
+        """How many there are; None: nobody knows."""
+        return None
+
+    def accepts(self, node: Any) -> bool:
+        """Whether the stream will hold only rows the filter is TRUE for."""
+        bound = self._bind(predicate_of(node))
+        if not is_evaluable(bound):
+            return False
+        self.offered[node.fragment()] = bound
+        return True
+
+
+class TableSource(FilterSource):
+    """A table; plans when DuckDB opens a stream."""
+
+    def __init__(self, planner: Planner, reference: int) -> None:
+        schema = schema_to_arrow(planner.schema).append(pa.field(REFERENCE, pa.int32()))
+        super().__init__(schema, planner.bind)
+        self.planner, self.reference = planner, reference
 
     def rows(self) -> int | None:
         """The table's size, so that joins are ordered well; None if the log does not know."""
@@ -44,15 +63,7 @@ class TableSource(ArrowScanSource):  # type: ignore[misc]  # duckdb's types are 
 
     def accepts(self, node: Any) -> bool:
         """Whether the stream will hold only rows the filter is TRUE for."""
-        if self._is_reference(node):
-            return True
-        bound = self.planner.bind(predicate_of(node))
-        try:
-            check_evaluable(bound)
-        except PredicateError:
-            return False
-        self.offered[node.fragment()] = bound
-        return True
+        return self._is_reference(node) or super().accepts(node)
 
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
         """The rows of the splits the filters need, filtered."""

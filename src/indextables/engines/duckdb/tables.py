@@ -7,7 +7,6 @@ which filters reach which table, plans with them, and lets DuckDB's own Parquet 
 from __future__ import annotations
 
 import itertools
-import json
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ import duckdb
 
 from indextables.arrow.dataset import TableDataset
 from indextables.core.conditions.predicate import And, Or, Predicate
+from indextables.engines.duckdb.explain import explain
 from indextables.engines.duckdb.views import quoted, select_of
 from indextables.engines.native import native_plan
 from indextables.scan.planner import Planner
@@ -141,27 +141,15 @@ def _filters(
     for table in tables.values():
         table.source.offered.clear()  # type: ignore[union-attr] # _is_plannable
     try:
-        shown = connection.execute(f"EXPLAIN (FORMAT json) {query}", params).fetchall()
-        plan = json.loads(shown[0][1])
-    except (duckdb.Error, ValueError, IndexError):
+        plan = explain(connection, query, params)
+    except (duckdb.Error, ValueError):
         return None  # the query itself will say what is wrong
     scans: dict[str, list[Predicate | None]] = {name: [] for name in tables}
-    for filters in _scans(plan):
+    for operator in plan:
         for name, table in tables.items():
-            if table.source is not None and table.source.reference_filter in filters:
-                scans[name].append(_condition(table, filters))
+            if table.source is not None and table.source.reference_filter in operator.filters:
+                scans[name].append(_condition(table, operator.filters))
     return {name: _any(conditions) for name, conditions in scans.items()}
-
-
-def _scans(plan: Any) -> Iterator[list[str]]:
-    """The filters of every Arrow scan of an explained plan."""
-    todo = list(plan) if isinstance(plan, list) else [plan]
-    while todo:
-        node = todo.pop()
-        todo.extend(node.get("children", ()))
-        if node.get("name", "").strip() == "PYTHON_ARROW_SCAN":
-            filters = node.get("extra_info", {}).get("Filters", [])
-            yield [filters] if isinstance(filters, str) else list(filters)
 
 
 def _condition(table: _Registered, filters: Sequence[str]) -> Predicate | None:
