@@ -24,7 +24,13 @@ from indextables.sql.predicate import parse_predicate
 
 LONG = PrimitiveType("long")
 SCHEMA = StructType(
-    (Field("id", LONG), Field("n", LONG), Field("m", LONG), Field("day", PrimitiveType("date")))
+    (
+        Field("id", LONG),
+        Field("n", LONG),
+        Field("m", LONG),
+        Field("x", PrimitiveType("double")),
+        Field("day", PrimitiveType("date")),
+    )
 )
 DAY = {"day": "2024-10-18"}
 DONE = Timeline(["001", "002", "003", "004", "005"])
@@ -296,6 +302,29 @@ def test_a_partial_update_after_a_delete_leaves_columns_null():
     assert is_kept(files, "n IS NULL", mode=MergeMode.COLUMNS)
     assert not is_kept(files[:2], "n IS NULL", mode=MergeMode.COLUMNS)
     assert not is_kept(files, "m IS NULL", mode=MergeMode.COLUMNS)
+
+
+def test_statistics_of_a_column_that_a_file_does_not_set_are_of_no_use():
+    """They are those of placeholders in the file, not of rows of the table."""
+    ends = {"id": (1, 1), "n": (0, 0), "m": (7, 7)}
+    files = [base(id=(1, 1), n=(1, 1), m=(5, 5)), log("a", 1, data("002"), columns=["m"], **ends)]
+    assert not is_kept(files, "n = 0", mode=MergeMode.COLUMNS)
+    assert is_kept(files, "n IS NULL", mode=MergeMode.COLUMNS), "the update may be all that is left"
+
+
+def test_every_file_has_the_key_whether_or_not_its_list_says_so():
+    """A row cannot be without it."""
+    files = [base(id=(1, 1), m=(5, 5)), log("a", 1, data("002"), columns=["m"], id=(50, 50), m=(7, 7))]
+    assert is_kept(files, "id = 50 AND m = 7", mode=MergeMode.COLUMNS)
+    assert not is_kept(files, "id = 50 AND m = 5", mode=MergeMode.COLUMNS)
+
+
+def test_what_one_file_leaves_unknown_the_slice_does_not_know():
+    """A missing bound, or a missing count of NaN."""
+    files = [base(id=(1, 1), n=(1, 1), m=(5, 5), x=(1.0, 1.0)), log("a", 1, data("002"), columns=["n"])]
+    assert is_kept(files, "n > m", mode=MergeMode.COLUMNS)
+    assert is_kept(files, "x > 100", mode=MergeMode.COLUMNS), "NaN is greater, and was not counted"
+    assert not is_kept(files, "x < 0", mode=MergeMode.COLUMNS)
 
 
 def test_files_without_a_wanted_key_are_left_out_of_the_union():

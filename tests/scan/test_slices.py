@@ -241,6 +241,18 @@ def test_where_columns_are_combined_a_slice_is_read_with_all_that_makes_its_rows
     assert parts(plan(combined, text)) == (opened, rows, bare), why
 
 
+def test_a_base_is_bare_only_if_it_is_alone_in_its_slice():
+    """Whatever the order, rows of one key become one row."""
+    log = table_of(
+        partial("a", "g", 1, ["n"], (1, 9), (1, 9)),
+        base("b", "g", 2, (1, 9), (1, 9)),
+        mergeMode="columns",
+    )
+    assert parts(plan(log)) == ("ab", "ab", "")
+    (piece,) = plan(log).pieces
+    assert [f.path for f in piece.files] == ["a", "b"]
+
+
 def test_a_column_that_an_update_leaves_out_may_be_null():
     """The row it updates may be gone."""
     log = table_of(
