@@ -5,10 +5,11 @@ The rows are held in memory: they are placed again for every snapshot a commit i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +33,7 @@ from indextables.ops.target import config_for, write_target
 from indextables.scan.merge import MergeRule
 from indextables.storage.base import LogStore
 
-Block: TypeAlias = Literal["data", "delete"]
+_THREADS: Final = 2
 
 
 def rule_of(metadata: Metadata, verb: str) -> MergeRule:
@@ -73,6 +74,15 @@ def _shown(value: Any) -> Any:
         return str(value.cast(pa.int64()))
 
 
+@runtime_checkable
+class WritesByKey(Protocol):
+    """An executor that finds keys which occur twice by itself, wherever the rows are."""
+
+    def write_keyed(self, data: Any, target: WriteTarget, key: Sequence[str]) -> Written:
+        """The prepared data as bases of new groups; DuplicateKeyError if two rows have one key."""
+        ...
+
+
 def write_first(
     executor: Executor, data: Any, metadata: Metadata, target: WriteTarget, store: LogStore
 ) -> Written:
@@ -81,8 +91,22 @@ def write_first(
     rule = MergeRule.of(metadata.properties)
     if not rule.key:
         return executor.write(prepared, target)
+    if isinstance(executor, WritesByKey):
+        return executor.write_keyed(prepared, target, rule.key)
     rows = distinct_rows(executor.fetch(prepared), metadata.schema, rule, merge=False)
     return as_new_groups(write_splits(rows.to_batches(), store, target))
+
+
+@dataclass(frozen=True, slots=True)
+class LogRows:
+    """The rows of one log file; `what` tells different rows for one group apart."""
+
+    home: Home
+    rows: pa.Table
+    block: Literal["data", "delete"]
+    what: bytes
+    is_partial: bool = False
+    """They set some columns only."""
 
 
 @dataclass
@@ -94,24 +118,26 @@ class Files:
     _written: dict[Any, Written] = field(default_factory=dict)
     _targets: dict[Metadata, WriteTarget] = field(default_factory=dict)
 
-    def log(
-        self,
-        metadata: Metadata,
-        version: int,
-        home: Home,
-        rows: pa.Table,
-        *,
-        block: Block,
-        what: bytes,
-        partial: bool = False,
-    ) -> Written:
-        """These rows as a log of this group; `what` tells different rows for one group apart."""
+    def logs(self, metadata: Metadata, version: int, wanted: Sequence[LogRows]) -> list[Written]:
+        """Each of these as a log of its group, a few at a time."""
         target = self._target(metadata, version)
-        columns = rows.column_names if partial else None
-        return self._once(
-            (metadata.schema_id, home.group, block, what),
-            lambda: write_log(self.store, target, home, rows, block=block, columns=columns),
-        )
+
+        def write(log: LogRows) -> Written:
+            columns = log.rows.column_names if log.is_partial else None
+            return self._once(
+                (metadata.schema_id, log.home.group, log.block, log.what),
+                lambda: write_log(
+                    self.store, target, log.home, log.rows, block=log.block, columns=columns
+                ),
+            )
+
+        with ThreadPoolExecutor(_THREADS, "indextables-logs") as pool:
+            work = [pool.submit(write, log) for log in wanted]
+            try:
+                return [future.result() for future in work]
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
 
     def bases(self, metadata: Metadata, version: int, rows: pa.Table, what: bytes) -> Written:
         """These rows as bases of new groups; `what` tells different rows of one write apart."""

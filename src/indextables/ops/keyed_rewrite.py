@@ -31,6 +31,7 @@ from indextables.ops.condition import Condition, SamePartitions
 from indextables.ops.evolve import evolved, merged_schema
 from indextables.ops.keyed import (
     Files,
+    LogRows,
     adds_of,
     by_number,
     commit_keyed,
@@ -115,12 +116,11 @@ class KeyedRewritePlanner:
         bound = condition.bound(snapshot)
         found = self.matcher.find(snapshot, bound)
         replaced = self._rows_with(new, snapshot, ~found.files)
-        logs = [
-            self._delete_log(
-                new.metadata, snapshot.version, home, found.keys.get(home), replaced.get(home)
-            )
+        deletes = [
+            self._delete_log(new.metadata, home, found.keys.get(home), replaced.get(home))
             for home in {**found.keys, **replaced}
         ]
+        logs = self.files.logs(new.metadata, snapshot.version, deletes)
         now = time.time_ns() // 1_000_000
         removes = (Remove(path, now) for path in _paths(snapshot, found.files))
         metadata = () if new.metadata == snapshot.metadata else (new.metadata,)
@@ -179,16 +179,14 @@ class KeyedRewritePlanner:
         rows = by_number(places.homes, index.rows()[places.keys])
         return {places.groups[code]: keys.take(chosen) for code, chosen in rows.items()}
 
-    def _delete_log(
-        self, metadata: Metadata, version: int, home: Home, *parts: pa.Table | None
-    ) -> Written:
+    def _delete_log(self, metadata: Metadata, home: Home, *parts: pa.Table | None) -> LogRows:
         fields = {field.name: field for field in metadata.schema}
         schema = StructType(tuple(fields[name] for name in self.key))
         batches = (batch for part in parts if part is not None for batch in part.to_batches())
         keys = pa.Table.from_batches(conform(batches, schema), schema_to_arrow(schema))
         keys = keys.take(np.flatnonzero(~repeated_mask(keys))).combine_chunks()
         what = hashlib.sha256(keys.to_batches()[0].serialize()).digest()
-        return self.files.log(metadata, version, home, keys, block="delete", what=what)
+        return LogRows(home, keys, "delete", what)
 
 
 def _paths(snapshot: Snapshot, mask: Mask) -> list[str]:

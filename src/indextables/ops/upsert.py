@@ -26,6 +26,7 @@ from indextables.ops.evolve import evolved, merged_schema
 from indextables.ops.executor import Executor
 from indextables.ops.keyed import (
     Files,
+    LogRows,
     adds_of,
     by_number,
     commit_keyed,
@@ -127,30 +128,21 @@ class UpsertPlanner:
             index=new.index,
         )
         stays, homes, leaves = settle(new, places)
-        version = snapshot.version
-        logs = [
-            self.files.log(
-                new.metadata,
-                version,
-                places.groups[code],
-                new.rows.take(rows),
-                block="data",
-                what=rows.tobytes(),
-                partial=new.is_partial,
-            )
-            for code, rows in by_number(homes[stays], np.flatnonzero(stays)).items()
-        ]
-        logs += [
-            self.files.log(
-                new.metadata,
-                version,
-                places.groups[code],
-                new.keys.take(rows),
-                block="delete",
-                what=rows.tobytes(),
-            )
-            for code, rows in by_number(*leaves).items()
-        ]
+        groups = places.groups
+        logs = self.files.logs(
+            new.metadata,
+            snapshot.version,
+            [
+                *(
+                    LogRows(groups[code], new.rows.take(rows), "data", rows.tobytes(), new.is_partial)
+                    for code, rows in by_number(homes[stays], np.flatnonzero(stays)).items()
+                ),
+                *(
+                    LogRows(groups[code], new.keys.take(rows), "delete", rows.tobytes())
+                    for code, rows in by_number(*leaves).items()
+                ),
+            ],
+        )
         inserted = np.flatnonzero(~stays)
         bases = self._bases(snapshot, new, inserted, homes[inserted] >= 0)
         touched = frozenset(add.file_group for add in adds_of(*logs) if add.file_group is not None)
