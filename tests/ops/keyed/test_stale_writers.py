@@ -50,10 +50,11 @@ def contents(path):
     ("mine", "expected"),
     [
         (lambda t: t.upsert(rows("mine", 1)), [(1, "mine", "w"), (2, "old", "w")]),
+        (lambda t: t.upsert(rows("mine", 1, 2)), [(1, "mine", "w"), (2, "mine", "w")]),
         (lambda t: t.overwrite(rows("mine", 1), where="id = 1 or v = 'mine'"), [(1, "mine", "w"), (2, "old", "w")]),
         (lambda t: t.append(rows("mine", 1, 3)), [(1, "mine", "w"), (2, "old", "w"), (3, "mine", "w")]),
     ],
-    ids=["upsert", "overwrite", "append"],
+    ids=["upsert", "upsert into the same group too", "overwrite", "append"],
 )  # fmt: skip
 def test_a_key_that_was_gone_for_one_writer_and_there_for_another_is_there_once(mine, expected):
     """The first saw key 1 and replaces it, though it was deleted since; I saw it deleted and insert it."""
