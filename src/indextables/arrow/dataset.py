@@ -64,7 +64,8 @@ class TableDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has n
         """A scanner over the splits the filter needs; nothing is opened before it is read."""
         rows = self._read(filter)
         plan = self._planned(rows)
-        Recorder.of_engine().add(pruned=plan.report.total_files - plan.report.kept_files)
+        if self._planner.within is None:  # whoever restricts the table has counted the rest
+            Recorder.of_engine().add(pruned=plan.report.total_files - plan.report.kept_files)
         return rows.scanner(units_of(plan), columns, threads=THREADS)
 
     def get_fragments(self, filter: Any | None = None) -> Iterator[SplitFragment]:  # noqa: A002

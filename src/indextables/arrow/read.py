@@ -45,15 +45,15 @@ def units_of(plan: Plan, *, without: FileMask | None = None) -> list[Unit]:
 
     `without` are plain files that someone else reads.
     """
-    wanted = plan.rows if without is None else plan.rows & ~without
     if not plan.pieces:
-        return list(plan.files if without is None else plan.snapshot.splits(wanted))
-    plain = plain_files(plan)
-    beside: dict[str | None, list[Split]] = {}
-    for split in plan.snapshot.splits(plan.bare & ~plain):
-        beside.setdefault(split.file_group, []).append(split)
-    pieces = [_with_files(piece, beside.get(piece.group, ())) for piece in plan.pieces]
-    units: list[Unit] = [*plan.snapshot.splits(wanted & plain), *pieces]
+        return list(plan.files if without is None else plan.snapshot.splits(plan.rows & ~without))
+    wanted = plan.bare if without is None else plan.bare & ~without
+    beside: dict[str, list[Split]] = {piece.group: [] for piece in plan.pieces}
+    units: list[Unit] = []
+    for split, is_wanted in zip(plan.files, wanted[plan.mask].tolist(), strict=True):
+        if is_wanted:
+            beside.get(split.file_group or split.path, units).append(split)
+    units += [_with_files(piece, beside[piece.group]) for piece in plan.pieces]
     return sorted(units, key=_place)
 
 

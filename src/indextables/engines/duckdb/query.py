@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 
 from indextables.engines.duckdb.tables import register, sql
-from indextables.errors import IndexTablesError, SqlSyntaxError
+from indextables.errors import IndexTablesError, SqlSyntaxError, StorageError
 from indextables.log.moment import parse_moment
 from indextables.log.transaction_log import TransactionLog
 from indextables.sql.select import Select, TableAt, find_tables
@@ -38,7 +38,7 @@ def query(text: str, *, storage_options: Mapping[str, Any] | None = None) -> pa.
         own = _own_error(error)
         if own is not None:
             raise own from error
-        raise SqlSyntaxError(str(error).partition("\n")[0], hint=_HINT) from error
+        raise _failure(error) from error
     finally:
         connection.close()
 
@@ -59,6 +59,15 @@ def _version(table: TableAt, storage_options: Mapping[str, Any] | None) -> int |
         return table.version
     log = TransactionLog(open_store(table.path, options=storage_options))
     return log.snapshot(timestamp=parse_moment(table.timestamp)).version
+
+
+def _failure(error: duckdb.Error) -> IndexTablesError:
+    said = str(error).partition("\n")[0]
+    if isinstance(error, duckdb.IOException) or ".parquet'" in said:
+        return StorageError(
+            said, hint="`indextables check` names every file that is missing or damaged"
+        )
+    return SqlSyntaxError(said, hint=_HINT)
 
 
 def _own_error(error: BaseException) -> IndexTablesError | None:

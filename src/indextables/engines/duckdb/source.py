@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -57,6 +58,10 @@ class TableSource(FilterSource):
 
     def rows(self) -> int | None:
         """The table's size, so that joins are ordered well; None if the log does not know."""
+        return self._rows
+
+    @cached_property
+    def _rows(self) -> int | None:
         known = self.planner.snapshot.stats_source().num_records()
         chosen = known if self.planner.within is None else known.filter(pa.array(self.planner.within))
         return None if chosen.null_count else int(pa.compute.sum(chosen).as_py() or 0)

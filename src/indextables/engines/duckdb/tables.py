@@ -88,9 +88,9 @@ def sql(connection: Any, query: str, params: Sequence[Any] | Mapping[str, Any] |
     """
     tables = _registered.get(connection, {})
     needed = _filters(connection, query, params, tables) if _is_plannable(query, tables) else None
-    if needed is None:
+    if not needed:
         return connection.sql(query, params=params)
-    with _pruned(connection, tables, needed):
+    with _pruned(connection, {name: tables[name] for name in needed}, needed):
         relation = connection.sql(query, params=params)
         # its rows must be read while the pruned views are there
         return relation.materialize() if hasattr(relation, "materialize") else relation.execute()
@@ -111,9 +111,15 @@ def _show(connection: Any, table: _Registered) -> None:
     if table.source is None:
         connection.register(table.name, TableDataset(table.planner))
         return
+    connection._register_arrow_source(table.source_name, table.source)  # noqa: SLF001 - tested for
+    _show_source(connection, table)
+
+
+def _show_source(connection: Any, table: _Registered) -> None:
+    """The view of a source that is registered."""
     from indextables.engines.duckdb.source import REFERENCE  # noqa: PLC0415 - needs a private module
 
-    connection._register_arrow_source(table.source_name, table.source)  # noqa: SLF001 - tested for
+    assert table.source is not None
     _create_view(
         connection,
         table.name,
@@ -137,7 +143,11 @@ def _is_plannable(query: str, tables: Mapping[str, _Registered]) -> bool:
 def _filters(
     connection: Any, query: str, params: Any, tables: Mapping[str, _Registered]
 ) -> dict[str, Predicate | None] | None:
-    """For each table the condition its rows must satisfy to matter to the query; None: any may matter."""
+    """For each table of the query the condition its rows must satisfy to matter; None: any may matter.
+
+    None for all of them if the query could not be explained. A table that no scan was found of is left
+    out: whatever is done with it goes through its source, which plans for itself.
+    """
     for table in tables.values():
         table.source.offered.clear()  # type: ignore[union-attr] # _is_plannable
     try:
@@ -149,7 +159,7 @@ def _filters(
         for name, table in tables.items():
             if table.source is not None and table.source.reference_filter in operator.filters:
                 scans[name].append(_condition(table, operator.filters))
-    return {name: _any(conditions) for name, conditions in scans.items()}
+    return {name: _any(conditions) for name, conditions in scans.items() if conditions}
 
 
 def _condition(table: _Registered, filters: Sequence[str]) -> Predicate | None:
@@ -160,9 +170,9 @@ def _condition(table: _Registered, filters: Sequence[str]) -> Predicate | None:
 
 
 def _any(conditions: Sequence[Predicate | None]) -> Predicate | None:
-    """What one of several scans needs; a table no scan was found of is taken to be needed whole."""
+    """What one of several scans needs."""
     known = tuple(condition for condition in conditions if condition is not None)
-    return Or(known) if known and len(known) == len(conditions) else None
+    return Or(known) if len(known) == len(conditions) else None
 
 
 @contextmanager
@@ -178,7 +188,7 @@ def _pruned(
         yield
     finally:
         for table in tables.values():
-            _show(connection, table)
+            _show_source(connection, table)
         for rest in rests:
             connection.unregister(rest)
 
