@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from indextables.arrow.keys import KeyIndex
 from indextables.arrow.read import Reading, Unit, read_batches, units_of
-from indextables.errors import IndexTablesError
+from indextables.errors import IndexTablesError, ProtocolError
 from indextables.log.snapshot import Snapshot
 from indextables.log.split import Split
 from indextables.ops.problem import Problem
@@ -29,7 +29,12 @@ def check_slices(snapshot: Snapshot) -> Iterator[Problem]:
     files = snapshot.files().select(
         ["key", "file_group", "kind", "block", "seq", "partition_values", "extra"]
     )
-    if not MergeRule.of(snapshot.properties).key:
+    try:
+        rule = MergeRule.of(snapshot.properties)
+    except ProtocolError as error:
+        yield Problem("unknown-merge-mode", "", None, error.message)
+        return
+    if not rule.key:
         for path in files.filter(pc.equal(files.column("kind"), "log")).column("key").to_pylist():
             message = "a log file, whose rows replace others by their key, and the table has no key"
             yield Problem("log-without-key", path, None, message)

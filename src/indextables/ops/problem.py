@@ -21,6 +21,7 @@ Kind: TypeAlias = Literal[
     "unreadable-file",
     "wrong-statistics",
     "unreferenced-file",
+    "unknown-merge-mode",
     "log-without-key",
     "no-file-group",
     "two-bases",

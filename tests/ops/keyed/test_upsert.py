@@ -119,6 +119,8 @@ def test_an_unknown_merge_mode_is_refused_by_name(path):
     ):
         with pytest.raises(ProtocolError, match="'crdt'"):
             attempt(it.Table(path))
+    (problem,) = it.Table(path).check(deep=True).problems
+    assert problem.kind == "unknown-merge-mode"
 
 
 def test_without_a_key_upsert_says_what_is_missing(path):
