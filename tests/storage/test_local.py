@@ -40,6 +40,7 @@ number = 0
 print("ready", flush=True)
 while True:
     store.put_if_absent(f"log/{number:06}", b"%06d" % number * 500_000)
+    print(number, flush=True)
     store.put("pointer", b"%06d" % number * 500_000)
     number += 1
 """
@@ -81,6 +82,8 @@ def test_a_killed_writer_leaves_only_whole_objects(tmp_path):
     for attempt in range(12):
         root = tmp_path / str(attempt)
         writer = run(WRITER, root)
+        if attempt % 2:
+            writer.stdout.readline()  # it has written one, however slow the machine is
         time.sleep(0.004 * attempt)
         writer.send_signal(signal.SIGKILL)
         writer.communicate()

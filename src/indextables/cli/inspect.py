@@ -79,7 +79,7 @@ def describe(table: str, version: int | None, output: OutputFormat) -> None:
 
 @click.command(short_help="The commits that are kept, newest first.")
 @click.argument("table")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N commits.")
+@click.option("--limit", type=click.IntRange(1, 2**31), metavar="N", help="Only the newest N commits.")
 @format_option
 def history(table: str, limit: int | None, output: OutputFormat) -> None:
     """The commits that are kept, newest first, with what each one did.

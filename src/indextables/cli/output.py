@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -15,8 +17,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 
+from indextables.config import PREFIX
 from indextables.errors import StorageError
 from indextables.ops.result import CommitResult
+from indextables.report.words import visible
 
 OutputFormat: TypeAlias = Literal["table", "json"]
 Row: TypeAlias = Mapping[str, Any]
@@ -24,7 +28,8 @@ Advance: TypeAlias = Callable[[int, int], None]
 """Called with (done, total) while long work goes on."""
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-WIDE = 200  # piped output has no width of its own; a cut path would be useless to the next program
+_PIPED = 1_000_000  # a pipe has no width of its own; a folded path would be useless to the next program
+_NARROWEST = 8
 
 
 def format_option(command: Command) -> Command:
@@ -56,6 +61,8 @@ def _settings(texts: tuple[str, ...]) -> dict[str, str]:
     for key, equals, _ in pairs:
         if not equals:
             raise click.BadParameter(f"{key!r} has no value: write KEY=VALUE", param_hint="--set")
+        if not key.strip().lower().startswith(PREFIX):
+            raise click.BadParameter(f"{key!r} is not an option: they begin with {PREFIX}")
     return {key.strip(): value for key, _, value in pairs}
 
 
@@ -64,13 +71,19 @@ def show_rows(rows: Sequence[Row], columns: Sequence[str], output: OutputFormat)
     if output == "json":
         show_json(list(rows))
         return
+    cells = [[_cell(row.get(name)) for name in columns] for row in rows]
+    if _is_too_narrow(columns, cells):
+        for row in cells:
+            _print(_facts(zip(columns, row, strict=True)))
+            click.echo()
+        return
     table = RichTable(box=None, pad_edge=False, header_style="bold")
     for name in columns:
         numeric = bool(rows) and all(_is_number(row.get(name)) for row in rows)
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(_cell(row.get(name)) for name in columns))
-    _stdout().print(table)
+    for row in cells:
+        table.add_row(*row)
+    _print(table)
 
 
 def show_facts(facts: Row, output: OutputFormat) -> None:
@@ -78,12 +91,7 @@ def show_facts(facts: Row, output: OutputFormat) -> None:
     if output == "json":
         show_json(dict(facts))
         return
-    table = RichTable(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    for name, value in facts.items():
-        table.add_row(name, _cell(value))
-    _stdout().print(table)
+    _print(_facts((name, _cell(value)) for name, value in facts.items()))
 
 
 def show_commit(table: str, done: CommitResult, output: OutputFormat, nothing: str) -> None:
@@ -98,13 +106,21 @@ def show_commit(table: str, done: CommitResult, output: OutputFormat, nothing: s
 
 def show_json(value: Any) -> None:
     """Print one JSON document on stdout."""
-    text = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS, default=_plain)
-    click.echo(text.decode())
+    click.echo(_json(value, indent=True))
+
+
+def _json(value: Any, *, indent: bool) -> str:
+    options = orjson.OPT_NON_STR_KEYS | (orjson.OPT_INDENT_2 if indent else 0)
+    try:
+        return orjson.dumps(value, option=options, default=_plain).decode()
+    except TypeError:
+        # half a character (a name that is not UTF-8), or an integer of more than 64 bits
+        return json.dumps(value, indent=2 if indent else None, default=_plain)
 
 
 def advise(message: str) -> None:
     """Say something to the person on stderr, where it cannot get into a pipe."""
-    click.echo(message, err=True)
+    click.echo("\n".join(map(visible, message.split("\n"))), err=True)
 
 
 @contextmanager
@@ -153,14 +169,44 @@ def _cell(value: Any) -> str:
         case bool():
             return "yes" if value else "no"
         case dict() | list() | tuple():
-            return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
+            return visible(_json(value, indent=False))
         case bytes():
             return value.hex()
         case _:
-            return str(value)
+            return visible(str(value))
 
 
-def _stdout() -> Console:
+def _facts(facts: Iterable[tuple[str, str]]) -> RichTable:
+    table = RichTable(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, text in facts:
+        table.add_row(name, text)
+    return table
+
+
+def _is_too_narrow(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> bool:
+    """A column gets some characters at least, or as many as it needs; else rows go below each other."""
+    widest = [max(map(len, (name, *column))) for name, *column in zip(columns, *cells, strict=True)]
+    return sum(min(width, _NARROWEST) + 2 for width in widest) > _console().width
+
+
+def _print(table: RichTable) -> None:
+    console = _console()
+    with console.capture() as capture:
+        console.print(table)
+    # the last column is padded to its widest cell, which may be very wide
+    lines = capture.get().splitlines()
+    click.echo("\n".join(line.rstrip() for line in lines), color=True)
+
+
+def _console() -> Console:
+    is_terminal = sys.stdout.isatty()
     return Console(
-        width=None if sys.stdout.isatty() else WIDE, highlight=False, markup=False, emoji=False
+        width=None if is_terminal else _PIPED,
+        no_color="NO_COLOR" in os.environ,
+        color_system="auto" if is_terminal and "NO_COLOR" not in os.environ else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
     )

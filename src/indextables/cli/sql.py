@@ -52,7 +52,7 @@ def _show_usage(ctx: click.Context, _option: click.Parameter, wanted: bool) -> N
 @settings_option
 @click.option(
     "--limit",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 2**31),
     metavar="N",
     help=f"Print so many rows at most [{_SHOWN_ROWS:,}; all as JSON].",
 )

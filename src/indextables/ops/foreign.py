@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from indextables.storage.base import LogStore, ObjectMeta
@@ -33,6 +35,8 @@ _MARKS: Final = (
     ),
 )
 _PARQUET: Final = (".parquet", ".parq", ".pq")
+_FIRST: Final = 10_000
+"""So many files are looked at: a wrong path may name the root of a whole disk."""
 
 
 def foreign_format(store: LogStore) -> Foreign | None:
@@ -41,23 +45,32 @@ def foreign_format(store: LogStore) -> Foreign | None:
         found = next(iter(store.list(prefix)), None)
         if found is not None and (prefix != "metadata/" or _is_iceberg(store)):
             return Foreign(what, hint)
-    if next(parquet_files(store), None) is not None:
+    first = list(islice(store.list(""), _FIRST))
+    if any(map(_is_commit, first)):
+        return Foreign("the transaction log of a table", "name the directory above it")
+    if any(map(_is_parquet, first)):
         return Foreign(
             "a directory of plain Parquet files",
             "adopt it in place with indextables.convert(path)",
             True,
         )
-    if next(iter(store.list("")), None) is not None:
+    if first:
         return Foreign("a directory with other files", "choose an empty or new directory")
     return None
 
 
 def parquet_files(store: LogStore) -> Iterator[ObjectMeta]:
     """Parquet files that are not hidden: names starting with _ or . belong to whoever wrote them."""
-    for meta in store.list(""):
-        hidden = any(part[0] in "._" and "=" not in part for part in meta.key.split("/"))
-        if not hidden and meta.key.lower().endswith(_PARQUET):
-            yield meta
+    return filter(_is_parquet, store.list(""))
+
+
+def _is_parquet(meta: ObjectMeta) -> bool:
+    hidden = any(part[0] in "._" and "=" not in part for part in meta.key.split("/"))
+    return not hidden and meta.key.lower().endswith(_PARQUET)
+
+
+def _is_commit(meta: ObjectMeta) -> bool:
+    return re.fullmatch(r"\d{18}(\d\d)?\.json", meta.key) is not None
 
 
 def _is_iceberg(store: LogStore) -> bool:

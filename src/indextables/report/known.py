@@ -13,6 +13,7 @@ from indextables.core.pruning.column_stats import ColumnStats
 from indextables.core.pruning.index import ColumnStatsIndex
 from indextables.core.statistics.values import Omit, encode_value
 from indextables.core.types import DataType, FieldPath, PrimitiveType, path_text, resolve, type_name
+from indextables.report.words import visible
 
 _LONGEST: Final = 40
 _END: Final = "\N{HORIZONTAL ELLIPSIS}"
@@ -92,5 +93,5 @@ def _shown(value: Any, dtype: DataType) -> str | None:
         return str(bool(value)).lower()
     encoded = encode_value(value, dtype)
     text = str(value if isinstance(encoded, Omit) else encoded)
-    clean = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+    clean = visible(text)
     return clean if len(clean) <= _LONGEST else clean[: _LONGEST - 1] + _END

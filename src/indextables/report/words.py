@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
+from typing import Final
+
+# What a terminal may obey instead of showing: control characters, and those that turn the direction of text.
+_UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def human_bytes(count: int) -> str:
@@ -43,3 +48,12 @@ def counted(number: int, noun: str) -> str:
     ('1 split', '1,200 splits')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def visible(text: str) -> str:
+    r"""The text with every character a terminal would obey written out.
+
+    >>> print(visible("red: \x1b[31m, line: \n, half: \udcff"))
+    red: \x1b[31m, line: \n, half: \udcff
+    """
+    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)

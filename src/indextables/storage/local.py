@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -19,6 +20,12 @@ from indextables.storage.keys import check_key, check_new_key, check_range, is_t
 # Without O_NONBLOCK, opening a named pipe that somebody left in the table would hang for ever.
 _READ: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
+_HINTS: Final = {
+    errno.EACCES: "whoever runs this needs permission to read the table's directory, and to write it",
+    errno.EROFS: "the file system is mounted read-only",
+    errno.ENOSPC: "free some space and try again: what was committed is safe",
+    errno.EDQUOT: "free some space and try again: what was committed is safe",
+}
 
 
 class LocalStore:
@@ -238,4 +245,10 @@ def _writing(key: str) -> Iterator[None]:
     except StorageError:
         raise
     except OSError as error:
-        raise StorageError(f"{key!r}: {error.strerror or error}", key=key, errno=error.errno) from error
+        where = error.filename if isinstance(error.filename, str) else key or "the table's directory"
+        raise StorageError(
+            f"{where!r}: {error.strerror or error}",
+            hint=_HINTS.get(error.errno or 0),
+            key=key,
+            errno=error.errno,
+        ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -18,6 +19,18 @@ from indextables.errors import ObjectExistsError, ObjectNotFoundError, ReadOnlyS
 
 # A 404 about these is not about the object: a wrong bucket must not look like a missing file.
 _NO_CONTAINER: Final = ("NoSuchBucket", "ContainerNotFound", "bucket does not exist")
+
+_CODE: Final = re.compile(r"<Code>([^<]+)</Code>")
+_MESSAGE: Final = re.compile(r"<Message>([^<]+)</Message>")
+# A sign of what is wrong, and what to do about it; the first that is found.
+_ADVICE: Final = (
+    ("|".join(_NO_CONTAINER), "create the bucket, or check its name, region and endpoint"),
+    (
+        r"(?i)access.?denied|forbidden|unauthori[sz]ed|signature|access.?key|token|credential",
+        "check the credentials: storage_options, or those of the environment",
+    ),
+    (r"error sending request|dns error|timed out", "check the endpoint and the network"),
+)
 
 
 @contextmanager
@@ -51,14 +64,17 @@ def writing(key: str) -> Iterator[None]:
 
 
 def _failure(key: str, error: BaseException) -> StorageError:
-    hint = (
-        "rename or delete that object: no key can name it"
-        if isinstance(error, InvalidPathError)
-        else None
-    )
+    if isinstance(error, InvalidPathError):
+        hint: str | None = "rename or delete that object: no key can name it"
+    else:
+        hint = next((advice for sign, advice in _ADVICE if re.search(sign, str(error))), None)
     return StorageError(f"{key!r}: {_first_line(error)}", hint=hint, key=key)
 
 
 def _first_line(error: BaseException) -> str:
-    # what follows is obstore's debug text: pages of nested structures
-    return str(error).partition("\n\nDebug source")[0].partition("\n")[0]
+    """What the server said, if it said so in XML; else what obstore says, without its debug text."""
+    said = str(error).partition("\n\nDebug source")[0]
+    code, message = _CODE.search(said), _MESSAGE.search(said)
+    if code is not None:
+        return f"{message[1].strip().rstrip('.')} ({code[1]})" if message else code[1]
+    return said.partition("\n")[0].partition("<?xml")[0].rstrip(" :")

@@ -20,6 +20,9 @@ def open_store(uri: str | Path, *, options: Mapping[str, Any] | None = None) -> 
     abfss://container@account.dfs.core.windows.net/path. `options` are credentials and endpoints for
     object stores, by obstore's names; what is not given comes from the environment.
     """
+    if not str(uri).strip():
+        # an unset variable of a script must not mean the directory it happens to run in
+        raise StorageError("the path of the table is empty", hint="'.' is the current directory")
     location = root_of(str(uri)) if not isinstance(uri, Path) else root_of(str(uri.absolute()))
     if location is None:
         raise StorageError(
