@@ -185,7 +185,7 @@ def _check(files: Sequence[ListedFile]) -> None:
             raise ConfigError(f"the file {file.path!r} is listed twice", hint="list every file once")
         paths.add(file.path)
         known = partitions.setdefault(file.group, file.partition_values)
-        if dict(known) != dict(file.partition_values):
+        if known != file.partition_values:
             raise ConfigError(
                 f"the file group {file.group!r} is in two partitions: {dict(known)} and "
                 f"{dict(file.partition_values)}",
