@@ -35,8 +35,8 @@ class Clause:
     condition: Column | None = None
     values: Mapping[str, Column] = field(default_factory=dict)
     """The whole new row, as the table's columns hold it."""
-    shown: Mapping[str, str] = field(default_factory=dict)
-    """What history says about it."""
+    assigned: frozenset[str] = frozenset()
+    """The columns that are given a value; the others keep theirs, or are NULL in a new row."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,8 @@ class Scopes:
 def update_clause(assignments: Any, scopes: Scopes, rewriter: Rewriter) -> Clause:
     """UPDATE … SET: every row it is asked about."""
     reader = _Reader(scopes, rewriter)
-    return Clause("update", "target", values=reader.updated(assignments, "target"))
+    values = reader.updated(assignments, "target")
+    return Clause("update", "target", None, values, reader.names_in(assignments))
 
 
 def merge_clauses(plan: Any, scopes: Scopes, rewriter: Rewriter) -> list[Clause]:
@@ -82,16 +83,26 @@ class _Reader:
     def clause(self, action: Any, side: Side) -> Clause:
         kind, values = _ACTIONS[action.nodeName()]
         condition = action.condition()
-        shown = {"actionType": kind}
-        if condition.isDefined():
-            shown["predicate"] = condition.get().sql()
         return Clause(
             kind,
             side,
             self._resolved(condition.get(), side).column if condition.isDefined() else None,
             values(self, action, side),
-            shown,
+            self._names_set(action),
         )
+
+    def _names_set(self, action: Any) -> frozenset[str]:
+        match action.nodeName():
+            case "DeleteAction":
+                return frozenset()
+            case "UpdateStarAction" | "InsertStarAction":
+                return frozenset(self.scopes.schema.names)
+            case _:
+                return self.names_in(action.assignments())
+
+    def names_in(self, assignments: Any) -> frozenset[str]:
+        """The columns that are assigned to, in whole or in part."""
+        return frozenset(self._path(assignment.key())[0] for assignment in each(assignments))
 
     def updated(self, assignments: Any, side: Side) -> dict[str, Column]:
         """The row with the assigned values in place of its own."""

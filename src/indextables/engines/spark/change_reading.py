@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
+import orjson
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from indextables.arrow.filters import is_evaluable
 from indextables.core.binding.bind import bind
-from indextables.core.conditions.predicate import Predicate
-from indextables.engines.spark.attributes import column_of
+from indextables.core.conditions.predicate import Constant, Opaque, Predicate
+from indextables.core.conditions.rewrite import fold
+from indextables.engines.spark.attributes import column_of, each
 from indextables.engines.spark.change_clauses import (
     Clause,
     Scopes,
@@ -111,6 +114,30 @@ class Reading:
             clause = update_clause(self.plan.assignments(), scopes, self.rewriter)
         return changed_rows(rows, target, [clause]), [clause]
 
+    @property
+    def shown(self) -> dict[str, str]:
+        """What history says about the statement."""
+        if self.operation != "MERGE":
+            return {} if self.condition is None else {"predicate": self.condition.sql()}
+        clauses = [
+            {"when": when, **_shown_action(action)}
+            for when, actions in (
+                ("matched", self.plan.matchedActions()),
+                ("not matched", self.plan.notMatchedActions()),
+                ("not matched by source", self.plan.notMatchedBySourceActions()),
+            )
+            for action in each(actions)
+        ]
+        predicate = self.plan.mergeCondition().sql()
+        return {"predicate": predicate, "clauses": orjson.dumps(clauses).decode()}
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether `where` is the whole condition, and means to us exactly what it means to Spark."""
+        if self.operation == "MERGE" or self.where is None or not is_evaluable(self.where):
+            return False
+        return not fold(self.where, lambda node, below: isinstance(node, Opaque) or any(below))
+
     @cached_property
     def where(self) -> Predicate | None:
         """`predicate` in terms of this snapshot's columns."""
@@ -134,21 +161,32 @@ class Reading:
             native_frame(self.session, self.snapshot, self.table.root, self.table.location)
         )
         if self.operation == "MERGE":
-            # What only the table's columns say, and what follows from it, ends up right above the scan.
-            plan = rows.join(self.source, column_of(self.condition), "left_semi")
-        else:
-            plan = rows if self.condition is None else rows.where(column_of(self.condition))
-        filtered = _scan_filter(plan._jdf.queryExecution().optimizedPlan())  # noqa: SLF001
-        if filtered is None or self.rewriter.read_pinned:
-            # a subquery, or a source, that reads the table itself: any row may matter
-            return None
-        return to_predicate(filtered)
+            rows = rows.join(self.source, column_of(self.condition), "left_semi")
+        elif self.condition is not None:
+            rows = rows.where(column_of(self.condition))
+        if self.rewriter.read_pinned:
+            return None  # a subquery, or a source, reads the table itself: any row may matter
+        plan = rows._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
+        if self.operation != "MERGE":
+            return _scan_filter(plan)
+        while plan.nodeName() == "Project":
+            plan = plan.child()
+        # What the condition says of the table alone, and what follows from it, is right above its scan.
+        return _scan_filter(plan.left()) if plan.nodeName() == "Join" else None
 
 
-def _scan_filter(plan: Any) -> Any | None:
-    """The condition of the filter right above the scan of the leftmost table; None if there is none."""
-    while plan.nodeName() in {"Project", "Join", "SubqueryAlias"}:
-        plan = plan.children().apply(0)
+def _shown_action(action: Any) -> dict[str, str]:
+    kind = str(action.nodeName()).removesuffix("Action").removesuffix("Star").lower()
+    condition = action.condition()
+    return {"action": kind} | ({"predicate": condition.get().sql()} if condition.isDefined() else {})
+
+
+def _scan_filter(plan: Any) -> Predicate | None:
+    """The condition of a filter right above a scan, TRUE without one; None if there is anything else."""
+    while plan.nodeName() in {"Project", "SubqueryAlias"}:
+        plan = plan.child()
+    if plan.nodeName() == "LogicalRelation":
+        return Constant(True)
     if plan.nodeName() == "Filter" and plan.child().nodeName() == "LogicalRelation":
-        return plan.condition()
+        return to_predicate(plan.condition())
     return None

@@ -8,19 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-import orjson
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from indextables.arrow.filters import is_evaluable
 from indextables.arrow.write import Written
 from indextables.config import Config
-from indextables.core.conditions.predicate import Opaque, Predicate
-from indextables.core.conditions.rewrite import fold
 from indextables.engines.spark.change_copy import Counted, rows_with_places, write_copies
 from indextables.engines.spark.change_reading import Reading
 from indextables.engines.spark.change_rows import check_one_change_each, kept
 from indextables.engines.spark.executor import SparkExecutor
+from indextables.engines.spark.keyed_changes import KeyedChangePlanner
 from indextables.engines.spark.location import Place
 from indextables.engines.spark.native_write import NativeWriter
 from indextables.engines.spark.settings import settings_of
@@ -33,6 +30,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.ops.result import CommitResult, commit
 from indextables.ops.rewrite import Condition, delete
 from indextables.ops.target import config_for, write_target
+from indextables.scan.merge import RECORD_KEY
 
 _logger: Final = logging.getLogger(__name__)
 _COUNTS: Final = {
@@ -55,9 +53,12 @@ def change(session: SparkSession, statement: Change) -> DataFrame:
     table = replace(table, log=table.log.configured(Config.of(write=settings).validate()))
     snapshot = table.log.snapshot()
     reading = Reading(session, table, snapshot, plan)
-    result = _dropped(reading, settings)
-    if result is None:
-        result = commit(table.log, CopyPlanner(session, table, plan, settings), snapshot)
+    if RECORD_KEY in snapshot.properties:
+        result = commit(table.log, KeyedChangePlanner(session, table, plan, settings), snapshot)
+    else:
+        result = _dropped(reading, settings) or commit(
+            table.log, CopyPlanner(session, table, plan, settings), snapshot
+        )
     _logger.info(
         "%s: version %d, %s, %s",
         statement.path,
@@ -70,29 +71,12 @@ def change(session: SparkSession, statement: Change) -> DataFrame:
 
 def _dropped(reading: Reading, settings: Mapping[str, Any]) -> CommitResult | None:
     """A DELETE whose condition statistics can answer: whole files go without being opened."""
-    if reading.operation != "DELETE" or reading.condition is None:
-        return None
-    if reading.predicate is None or reading.where is None or not _is_plain(reading.where):
+    if reading.operation != "DELETE" or not reading.is_plain:
         return None
     place = Place(reading.table.log.store, reading.table.root)
     executor = SparkExecutor(reading.session, place)
-    condition = Condition(reading.predicate, shown=_shown(reading))
+    condition = Condition(reading.predicate, shown=reading.shown)
     return delete(reading.table.log, executor, condition, options=settings)
-
-
-def _is_plain(where: Predicate) -> bool:
-    """Whether the condition means to us exactly what it means to Spark."""
-    return is_evaluable(where) and not fold(
-        where, lambda node, below: isinstance(node, Opaque) or any(below)
-    )
-
-
-def _shown(reading: Reading) -> dict[str, str]:
-    """What history says about the statement."""
-    plan = reading.plan
-    if reading.operation != "MERGE":
-        return {} if reading.condition is None else {"predicate": reading.condition.sql()}
-    return {"predicate": plan.mergeCondition().sql()}
 
 
 @dataclass
@@ -118,14 +102,11 @@ class CopyPlanner:
             written = self._written(snapshot, changes, counted)
         now = time.time_ns() // 1_000_000
         removed = snapshot.part(counted.files).column("key").to_pylist()
-        shown: dict[str, Any] = _shown(reading)
-        if reading.operation == "MERGE":
-            shown["clauses"] = orjson.dumps([dict(c.shown, side=c.side) for c in clauses]).decode()
         return CommitPlan(
             Rewrite(reading.where),
             reading.operation,
             (*(Remove(key, now) for key in removed), *written.adds),
-            parameters=shown,
+            parameters=reading.shown,
             metrics=_metrics(counted, written, len(removed)),
         )
 

@@ -12,13 +12,14 @@ from pyspark.sql.types import StructType
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.plan_rewrite import Rewriter, frame_of, name_path, relation_path
 from indextables.engines.spark.statements import Change, Create, Insert, Statement, carry_out
+from indextables.errors import IndexTablesError
 
 
 def run(session: SparkSession, plan: Any) -> DataFrame | None:
     """Carries out a statement that changes a table of ours; None for every other plan."""
     name = plan.nodeName()
     if name == "UnresolvedWith":
-        inside = _with_inside(plan)
+        inside = _with_inside(session, plan)
         return None if inside is None else run(session, inside)
     reader = _READERS.get(name)
     statement = reader(session, plan) if reader else None
@@ -29,11 +30,16 @@ _QUERY_AT: Final = {"InsertIntoStatement": 3, "MergeIntoTable": 1}
 """Where a statement has the query that gives it rows."""
 
 
-def _with_inside(plan: Any) -> Any | None:
+def _with_inside(session: SparkSession, plan: Any) -> Any | None:
     """WITH … INSERT as INSERT … WITH: the rows are then a query of their own."""
     statement = plan.child()
     at = _QUERY_AT.get(statement.nodeName())
     if at is None:
+        if statement.nodeName() in _READERS and _change(session, statement) is not None:
+            raise IndexTablesError(
+                "WITH cannot stand before DELETE or UPDATE of a table of this format",
+                hint="write the query where its name is used: … WHERE id IN (SELECT …)",
+            )
         return None
     values = [statement.productElement(i) for i in range(statement.productArity())]
     values[at] = plan.copy(values[at], plan.cteRelations(), plan.allowRecursion())

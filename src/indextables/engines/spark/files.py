@@ -18,6 +18,7 @@ from indextables.core.types import Field, StructType, schema_to_json, type_to_ar
 from indextables.engines.spark.fit import as_nullable
 from indextables.engines.spark.location import Place
 from indextables.engines.spark.row_group_filters import UNFILTERED
+from indextables.log.actions import Add
 from indextables.log.split import Split
 
 GROUP: Final = "__indextables_group"
@@ -53,7 +54,7 @@ def key_of_row(place: Place) -> Column:
 
 
 def read_groups(
-    session: SparkSession, place: Place, groups: Sequence[Sequence[Split]], table: WriteTarget
+    session: SparkSession, place: Place, groups: Sequence[Sequence[Split | Add]], table: WriteTarget
 ) -> DataFrame:
     """The rows of these splits with all columns of the table, and the number of their group."""
     splits = [split for group in groups for split in group]
@@ -71,7 +72,7 @@ def read_groups(
     return rows.join(F.broadcast(session.createDataFrame(known)), on=_KEY).drop(_KEY)
 
 
-def _partition_values(splits: Sequence[Split], field: Field) -> pa.Array:
+def _partition_values(splits: Sequence[Split | Add], field: Field) -> pa.Array:
     texts = [split.partition_values.get(field.name) for split in splits]
     scalars = {text: partition_scalar(text, field.type) for text in set(texts)}
     return pa.array([scalars[text] for text in texts], type_to_arrow(field.type))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from indextables.engines.spark.formats import is_ours
@@ -18,10 +19,12 @@ from indextables.engines.spark.patching import (
     replace_method,
 )
 from indextables.engines.spark.plan_rewrite import name_path
+from indextables.engines.spark.tables import open_table
 from indextables.engines.spark.write_options import WriteOptions
-from indextables.engines.spark.writer import Write, execute
+from indextables.engines.spark.writer import SaveMode, Write, execute
 from indextables.errors import ConfigError
 from indextables.log.actions import Txn
+from indextables.scan.merge import RECORD_KEY
 
 _OF_THE_STREAM = ("checkpointlocation", "queryname")
 
@@ -65,27 +68,39 @@ def _into_table(writer: Any, path: str | None, start: Any) -> Any:
     if not location:
         raise ConfigError("a stream is written to a path, and none is given", hint="start('/path')")
     mode = str(java.outputMode().toString()).lower()
-    if mode == "update":
+    if mode == "update" and not _has_key(writer._spark, location, options):  # noqa: SLF001
         raise ConfigError(
-            "a table takes the output modes append and complete, not update",
-            hint="update rows by their key with foreachBatch and Table.upsert",
+            "a table without a key takes the output modes append and complete, not update",
+            hint="option('recordKey', 'id') gives a new table a key, by which rows are then updated",
         )
-    sink = Sink(location, names_in(java.partitioningColumns()), options, is_complete=mode == "complete")
+    sink = Sink(location, names_in(java.partitioningColumns()), options, _SAVE_MODES[mode])
     # Spark refuses partition columns together with foreachBatch; the table partitions the rows itself.
     getattr(java, "partitioningColumns_$eq")(jvm_tools().none)
     return start(writer.foreachBatch(sink))
+
+
+_SAVE_MODES: Final[Mapping[str, SaveMode]] = {
+    "append": "append",
+    "complete": "overwrite",
+    "update": "upsert",
+}
+
+
+def _has_key(session: SparkSession, path: str, options: WriteOptions) -> bool:
+    log = open_table(session, path).log
+    return RECORD_KEY in log.snapshot().properties if log.exists() else bool(options.record_key)
 
 
 class Sink:
     """What each batch of a stream is written with; called by Spark with the batch and its number."""
 
     def __init__(
-        self, path: str, partition_by: tuple[str, ...], options: WriteOptions, *, is_complete: bool
+        self, path: str, partition_by: tuple[str, ...], options: WriteOptions, mode: SaveMode
     ) -> None:
         self._path = path
         self._partition_by = partition_by
         self._options = options
-        self._is_complete = is_complete
+        self._mode: SaveMode = "upsert" if options.upsert and mode == "append" else mode
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """One commit for the batch, whichever attempt this is."""
@@ -96,7 +111,7 @@ class Sink:
             Write(
                 batch,
                 self._path,
-                "overwrite" if self._is_complete else "append",
+                self._mode,
                 replace(self._options, txn=txn),
                 self._partition_by,
             )

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.column import _to_java_column
+from pyspark.sql.merge import MergeIntoWriter
 from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 
 from indextables.core.conditions.predicate import Opaque, Predicate
@@ -27,7 +28,7 @@ from indextables.engines.spark.patching import (
     options_of,
     replace_method,
 )
-from indextables.engines.spark.plan_rewrite import name_path
+from indextables.engines.spark.plan_rewrite import name_path, relation_path
 from indextables.engines.spark.reader import read_table
 from indextables.engines.spark.statements import HANDLERS, Change, Create, Insert
 from indextables.engines.spark.streaming import install as install_streaming
@@ -36,6 +37,7 @@ from indextables.engines.spark.writer import SaveMode, Write, execute
 from indextables.errors import ConfigError, PredicateError
 from indextables.ops.rewrite import Condition, SamePartitions
 
+_UPSERT: Final = "upsert"
 _MODES: Final[Mapping[str, SaveMode]] = {
     "append": "append",
     "overwrite": "overwrite",
@@ -46,15 +48,30 @@ _MODES: Final[Mapping[str, SaveMode]] = {
 
 def install() -> None:
     """Writers of every session of this process know tables of ours; doing it again changes nothing."""
+    replace_method(DataFrameWriter, "mode", _mode)
     replace_method(DataFrameWriter, "save", _save)
     replace_method(DataFrameWriter, "saveAsTable", _save_as_table)
     replace_method(DataFrameWriter, "insertInto", _insert_into)
     for name, make in _V2.items():
         replace_method(DataFrameWriterV2, name, make)
+    replace_method(MergeIntoWriter, "merge", _merge)
     HANDLERS[Insert] = insert
     HANDLERS[Create] = create_table
     HANDLERS[Change] = change
     install_streaming()
+
+
+def _mode(original: Any) -> Any:
+    """Spark knows no mode "upsert", so the writer itself remembers it."""
+
+    def mode(self: Any, saveMode: str | None) -> Any:  # noqa: N803
+        if isinstance(saveMode, str):
+            self._is_upsert = saveMode.lower() == _UPSERT
+            if self._is_upsert:
+                return self
+        return original(self, saveMode)
+
+    return mode
 
 
 def _save(original: Any) -> Any:
@@ -64,9 +81,16 @@ def _save(original: Any) -> Any:
         if is_ours(self._jwrite.source()):
             execute(_write(self, given.get("path")))
         else:
+            _tell_spark(self)
             original(self, given.get("path"))
 
     return save
+
+
+def _tell_spark(writer: Any) -> None:
+    """The mode that only tables of ours have: Spark says that it has none."""
+    if getattr(writer, "_is_upsert", False):
+        writer._jwrite.mode(_UPSERT)  # noqa: SLF001
 
 
 def _save_as_table(original: Any) -> Any:
@@ -83,6 +107,7 @@ def _save_as_table(original: Any) -> Any:
                 hint=f"save(path), or saveAsTable('{SHORT_NAME}.`path`')",
             )
         else:
+            _tell_spark(self)
             original(self, given["name"])
 
     return save_as_table
@@ -125,10 +150,16 @@ def _write(writer: Any, path: str | None) -> Write:
     return Write(
         frame=writer._df,  # noqa: SLF001
         path=_one_path(path, options.path),
-        mode=_MODES[java.curmode().name().lower()],
+        mode=_save_mode(writer, java, options),
         options=options,
         partition_by=names_in(java.partitioningColumns()),
     )
+
+
+def _save_mode(writer: Any, java: Any, options: WriteOptions) -> SaveMode:
+    found = _MODES[java.curmode().name().lower()]
+    is_upsert = getattr(writer, "_is_upsert", False) or (options.upsert and found == "append")
+    return "upsert" if is_upsert else found
 
 
 def _one_path(argument: str | None, option: str | None) -> str:
@@ -148,6 +179,20 @@ def _path_in(session: SparkSession, name: str) -> str | None:
     """The path in ``indextables.`path` ``; None for every other name."""
     parser = session._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
     return name_path(session, parser.parseMultipartIdentifier(name))
+
+
+def _merge(original: Any) -> Any:
+    """`df.mergeInto(…).merge()`: the same plan as SQL's MERGE."""
+
+    def merge(self: Any) -> None:
+        plan = self._jwriter.mergeCommand()
+        path = relation_path(self._spark, plan.targetTable())
+        if path is None:
+            original(self)
+        else:
+            change(self._spark, Change(path, plan))
+
+    return merge
 
 
 # -- df.writeTo --------------------------------------------------------------------------------------

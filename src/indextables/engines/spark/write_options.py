@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from indextables.config import PREFIX
 from indextables.errors import ConfigError
 from indextables.log.actions import Txn
+from indextables.scan.merge import RECORD_KEY, MergeRule
 
 OWN: Final = (
     "path",
@@ -22,9 +23,13 @@ OWN: Final = (
     "partitionOverwriteMode",
     "txnAppId",
     "txnVersion",
+    "recordKey",
+    "mergeMode",
+    "upsert",
 )
 """Options of a write besides `spark.indextables.*`; all others are for Spark's Parquet writer."""
 
+_SPARKS: Final = ("compression", "maxRecordsPerFile")
 _FLAGS: Final = {"true": True, "false": False}
 _OVERWRITE_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
 
@@ -39,6 +44,10 @@ class WriteOptions:
     replace_where: str | None = None
     overwrite_mode: Literal["static", "dynamic"] | None = None
     txn: Txn | None = None
+    record_key: tuple[str, ...] = ()
+    """The columns that identify a row of a new table."""
+    merge_mode: str | None = None
+    upsert: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     """The `spark.indextables.*` options."""
     parquet: Mapping[str, str] = field(default_factory=dict)
@@ -60,6 +69,9 @@ class WriteOptions:
             replace_where=own["replaceWhere"],
             overwrite_mode=_mode(own["partitionOverwriteMode"]),
             txn=_txn(own["txnAppId"], own["txnVersion"]),
+            record_key=key_names(own["recordKey"] or ""),
+            merge_mode=own["mergeMode"],
+            upsert=flag("upsert", own["upsert"]),
             settings={n: v for n, v in rest.items() if n.lower().startswith(PREFIX)},
             parquet=parquet,
         )
@@ -69,6 +81,17 @@ class WriteOptions:
         if self.overwrite_mode is not None:
             return self.overwrite_mode == "dynamic"
         return str(session.conf.get(_OVERWRITE_MODE)).lower() == "dynamic"
+
+
+def key_names(text: str) -> tuple[str, ...]:
+    """The columns of a key: a JSON list, or names between commas.
+
+    >>> key_names("id, day")
+    ('id', 'day')
+    """
+    if text.startswith("["):
+        return MergeRule.of({RECORD_KEY: text}).key
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def flag(name: str, text: str | None) -> bool:
@@ -109,8 +132,10 @@ def _txn(app_id: str | None, version: str | None) -> Txn | None:
 
 
 def _refuse_misspelling(name: str) -> None:
-    """An option that Parquet would silently ignore, although it looks like one of ours."""
-    folded = {own.lower(): own for own in OWN}
+    """An option that Parquet would silently ignore, although it looks like one that means something."""
+    folded = {known.lower(): known for known in (*OWN, *_SPARKS)}
+    if name.lower() in folded:
+        return
     close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.85)
     if close:
         raise ConfigError(

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias, assert_never
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
 from indextables.config import Config
 from indextables.core.conditions.predicate import Predicate
 from indextables.core.types import StructType
-from indextables.engines.spark.executor import SparkExecutor
 from indextables.engines.spark.fit import frame_schema
+from indextables.engines.spark.keyed_overwrite import KeyedExecutor, KeyedOverwrite
+from indextables.engines.spark.keyed_upsert import KeyedUpsert
 from indextables.engines.spark.location import Place
 from indextables.engines.spark.settings import settings_of
 from indextables.engines.spark.tables import SparkTable, open_table
-from indextables.engines.spark.write_options import WriteOptions
+from indextables.engines.spark.write_options import WriteOptions, key_names
 from indextables.errors import (
     ConfigError,
+    SchemaError,
     SchemaMismatchError,
     TableExistsError,
     TableNotFoundError,
@@ -33,9 +35,10 @@ from indextables.ops.create_as import create_as
 from indextables.ops.replace import replace_table
 from indextables.ops.result import CommitResult
 from indextables.ops.rewrite import Condition, SamePartitions, overwrite
+from indextables.scan.merge import RECORD_KEY, MergeRule
 from indextables.sql.predicate import parse_predicate
 
-SaveMode: TypeAlias = Literal["append", "overwrite", "error", "ignore"]
+SaveMode: TypeAlias = Literal["append", "overwrite", "error", "ignore", "upsert"]
 IfMissing: TypeAlias = Literal["create", "error"]
 _logger: Final = logging.getLogger(__name__)
 
@@ -94,6 +97,9 @@ def _into_existing(write: Write, work: _Work) -> CommitResult | None:
             )
         case "ignore":
             return None
+        case "append" | "upsert" if write.mode == "upsert" or work.is_keyed:
+            work.check_partitions(write)
+            return work.upsert(write)
         case "append":
             work.check_partitions(write)
             return append(
@@ -106,6 +112,9 @@ def _into_existing(write: Write, work: _Work) -> CommitResult | None:
             )
         case "overwrite" if write.options.overwrite_schema:
             return work.replace(write)
+        case "overwrite" if work.is_keyed:
+            work.check_partitions(write)
+            return work.overwrite(write)
         case "overwrite":
             work.check_partitions(write)
             return overwrite(
@@ -118,7 +127,7 @@ def _into_existing(write: Write, work: _Work) -> CommitResult | None:
                 txn=write.options.txn,
             )
         case _:
-            assert_never(write.mode)
+            raise AssertionError(write.mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +136,7 @@ class _Work:
 
     table: SparkTable
     log: TransactionLog
-    executor: SparkExecutor
+    executor: KeyedExecutor
     settings: Mapping[str, Any]
 
     @classmethod
@@ -136,8 +145,51 @@ class _Work:
         settings = settings_of(write.session, write.options.settings)
         log = table.log.configured(Config.of(write=settings).validate())
         place = Place(log.store, table.root)
-        executor = SparkExecutor(write.session, place, write.options.parquet, write.assign)
-        return cls(table, log, executor, settings)
+        executor = KeyedExecutor(write.session, place, write.options.parquet, write.assign)
+        return cls(replace(table, log=log), log, executor, settings)
+
+    @property
+    def is_keyed(self) -> bool:
+        return RECORD_KEY in self.log.snapshot().properties
+
+    def upsert(self, write: Write) -> CommitResult:
+        self._check_key(write)
+        return KeyedUpsert(
+            write.session,
+            self.table,
+            write.mode.upper(),
+            self.settings,
+            write.options.parquet,
+            write.options.merge_schema,
+            write.assign,
+            write.options.txn,
+        ).run(write.frame)
+
+    def overwrite(self, write: Write) -> CommitResult:
+        self._check_key(write)
+        return KeyedOverwrite(
+            self.executor,
+            self.table,
+            _replaced(write),
+            self.settings,
+            write.options.merge_schema,
+            write.options.txn,
+        ).run(write.frame)
+
+    def _check_key(self, write: Write) -> None:
+        """Whoever names a key, or how rows are merged, must name the table's own."""
+        rule = MergeRule.of(self.log.snapshot().properties)
+        asked, mode = write.options.record_key, write.options.merge_mode
+        if asked and {name.lower() for name in asked} != {name.lower() for name in rule.key}:
+            raise ConfigError(
+                f"the table has the record key {list(rule.key)}, this write names {list(asked)}",
+                hint="leave out recordKey: the table knows its key",
+            )
+        if mode is not None and rule.key and mode != rule.mode:
+            raise ConfigError(
+                f"the table merges rows by {rule.mode.value}, this write says {mode!r}",
+                hint="leave out mergeMode: it is said once, when a table is created",
+            )
 
     def create(self, write: Write) -> CommitResult:
         return create_as(
@@ -168,13 +220,37 @@ class _Work:
 
 def _metadata(write: Write, replaced: Snapshot | None = None) -> Metadata:
     """The metadata of a table of exactly these rows."""
-    schema: StructType = frame_schema(write.frame)
     properties = {**(replaced.properties if replaced else {}), **write.properties}
-    return new_metadata(schema, partition_by=write.partition_by, properties=properties)
+    key = write.options.record_key or key_names(properties.get(RECORD_KEY, ""))
+    if write.mode == "upsert" and not key:
+        raise SchemaError(
+            f"there is no table at {write.path}, and a new one needs a key to be written by",
+            hint="option('recordKey', 'id') names the columns that identify a row",
+        )
+    return new_metadata(
+        _with_key(frame_schema(write.frame), key),
+        partition_by=write.partition_by,
+        record_key=key,
+        merge_mode=write.options.merge_mode,
+        properties=properties,
+    )
+
+
+def _with_key(schema: StructType, key: Sequence[str]) -> StructType:
+    """The schema with key columns that are never NULL; a row where one is will stop the write."""
+    names = {name.lower() for name in key}
+    return StructType(
+        tuple(replace(f, nullable=f.nullable and f.name.lower() not in names) for f in schema)
+    )
 
 
 def _check_options(write: Write) -> None:
     options = write.options
+    if options.upsert and write.mode != "upsert":
+        raise ConfigError(
+            f"option upsert and mode {write.mode!r} exclude each other",
+            hint="upsert goes with mode('append'), or is itself a mode: mode('upsert')",
+        )
     for name, value in (
         ("replaceWhere", options.replace_where),
         ("partitionOverwriteMode", options.overwrite_mode),

@@ -1,0 +1,136 @@
+"""DataFrames and streams written to tables with a record key."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import IllegalArgumentException
+
+from indextables import errors
+from indextables.table import Table
+
+LAYOUT = "id long, day int, v int, name string"
+
+
+def frame(spark, *rows, layout=LAYOUT):
+    return spark.createDataFrame(list(rows), layout).coalesce(1)
+
+
+def contents(path):
+    return sorted(tuple(row.values()) for row in Table(path).scan().to_arrow().to_pylist())
+
+
+@pytest.fixture
+def path(spark, tmp_path):
+    """A table (id, day, v, name) by id, partitioned by day, with three rows."""
+    path = str(tmp_path / "t")
+    new = frame(spark, (1, 1, 10, "a"), (2, 1, 20, "b"), (3, 2, 30, "c"))
+    new.write.format("indextables").option("recordKey", "id").partitionBy("day").mode("upsert").save(
+        path
+    )
+    return path
+
+
+def test_an_upsert_replaces_moves_and_adds_rows(spark, path):
+    """As a mode, as an option of append, as an append, and as INSERT INTO; the partition may change."""
+    assert Table(path).history()[0].operation == "CREATE TABLE AS SELECT"
+    writer = frame(spark, (2, 1, 21, "B"), (3, 5, 31, "C"), (4, 1, 40, "d")).write
+    writer.format("indextables").mode("upsert").save(path)
+    entry = Table(path).history()[0]
+    assert entry.operation == "UPSERT"
+    numbers = ("numInsertedRows", "numUpdatedRows", "numMovedRows")
+    assert [entry.metrics[name] for name in numbers] == [1, 2, 1]
+    expected = [(1, 1, 10, "a"), (2, 1, 21, "B"), (3, 5, 31, "C"), (4, 1, 40, "d")]
+    assert contents(path) == expected
+    frame(spark, (4, 1, 41, "e")).write.format("indextables").mode("append").save(path)
+    frame(spark, (5, 1, 50, "f")).write.format("indextables").mode("append").option(
+        "upsert", "true"
+    ).save(path)
+    spark.sql(f"INSERT INTO indextables.`{path}` VALUES (1, 1, 11, 'A')")
+    expected = [(1, 1, 11, "A"), *expected[1:3], (4, 1, 41, "e"), (5, 1, 50, "f")]
+    assert contents(path) == expected
+    read = spark.read.format("indextables").load(path)
+    assert sorted(map(tuple, read.collect())) == expected
+
+
+def test_keys_that_occur_twice_are_refused(spark, path, tmp_path):
+    """By every way of writing, and nothing is left behind."""
+    twice = frame(spark, (7, 1, 1, "x"), (7, 2, 2, "y"))
+    version = Table(path).snapshot().version
+    for mode in ("upsert", "append", "overwrite"):
+        with pytest.raises(errors.DuplicateKeyError, match="id = 7"):
+            twice.write.format("indextables").mode(mode).save(path)
+    with pytest.raises(errors.DuplicateKeyError):
+        twice.write.format("indextables").option("recordKey", "id").save(str(tmp_path / "new"))
+    assert Table(path).snapshot().version == version
+    with pytest.raises(errors.SchemaMismatchError, match="'id' contains NULL"):
+        frame(spark, (None, 1, 1, "x")).write.format("indextables").mode("append").save(path)
+
+
+def test_an_overwrite_replaces_what_it_says_and_every_row_with_its_keys(spark, path):
+    """A condition, the partitions of the data, or everything."""
+    new = frame(spark, (1, 1, 11, "A"), (9, 1, 90, "i"))
+    new.write.format("indextables").mode("overwrite").option("replaceWhere", "day = 1").save(path)
+    assert contents(path) == [(1, 1, 11, "A"), (3, 2, 30, "c"), (9, 1, 90, "i")]
+    # the row with key 3 is in another partition than the one that is replaced
+    dynamic = frame(spark, (3, 1, 33, "C")).write.format("indextables").mode("overwrite")
+    dynamic.option("partitionOverwriteMode", "dynamic").save(path)
+    assert contents(path) == [(3, 1, 33, "C")]
+    frame(spark, (5, 5, 5, "e")).write.format("indextables").mode("overwrite").save(path)
+    assert contents(path) == [(5, 5, 5, "e")]
+
+
+def test_columns_that_are_not_given_keep_their_values(spark, tmp_path):
+    """In a table that merges columns; a new key has NULL there, and a row that moves takes them along."""
+    path = str(tmp_path / "t")
+    writer = (
+        frame(spark, (1, 1, 10, "a"), (2, 1, 20, "b")).write.format("indextables").partitionBy("day")
+    )
+    writer.option("recordKey", "id").option("mergeMode", "columns").save(path)
+    some = frame(spark, (1, 100), (3, 300), layout="id long, v int")
+    some.write.format("indextables").mode("upsert").save(path)
+    assert contents(path) == [(1, 1, 100, "a"), (2, 1, 20, "b"), (3, None, 300, None)]
+    frame(spark, (2, 7), layout="id long, day int").write.format("indextables").mode("upsert").save(
+        path
+    )
+    spark.sql(f"UPDATE indextables.`{path}` SET name = 'u' WHERE id = 1")
+    assert contents(path) == [(1, 1, 100, "u"), (2, 7, 20, "b"), (3, None, 300, None)]
+    read = spark.read.format("indextables").load(path)
+    assert sorted(map(tuple, read.collect())) == contents(path)
+
+
+def test_what_cannot_be_written_by_key_is_said(spark, path, tmp_path):
+    """No key, another key, an unknown mode of Spark's own formats."""
+    rows = frame(spark, (1, 1, 1, "x"))
+    plain = str(tmp_path / "plain")
+    rows.write.format("indextables").save(plain)
+    with pytest.raises(errors.SchemaError, match="has none"):
+        rows.write.format("indextables").mode("upsert").save(plain)
+    with pytest.raises(errors.SchemaError, match="needs a key"):
+        rows.write.format("indextables").mode("upsert").save(str(tmp_path / "new"))
+    with pytest.raises(errors.ConfigError, match="record key"):
+        rows.write.format("indextables").mode("upsert").option("recordKey", "v").save(path)
+    with pytest.raises(IllegalArgumentException, match="upsert"):
+        rows.write.format("parquet").mode("upsert").save(str(tmp_path / "p"))
+    rows.write.format("parquet").mode("upsert").mode("append").save(str(tmp_path / "p"))
+
+
+def test_a_stream_updates_rows_by_their_key(spark, path, tmp_path):
+    """Output mode update: an aggregate's newest row for each key; a batch that is run again is none."""
+    source = str(tmp_path / "source")
+    counts = "SELECT id, 1 AS day, CAST(count(*) AS INT) AS v, max(name) AS name FROM stream_rows GROUP BY id"
+
+    def run_stream():
+        spark.readStream.schema(LAYOUT).parquet(source).createOrReplaceTempView("stream_rows")
+        writer = spark.sql(counts).writeStream.format("indextables").outputMode("update")
+        query = (
+            writer.option("checkpointLocation", str(tmp_path / "c"))
+            .trigger(availableNow=True)
+            .start(path)
+        )
+        query.awaitTermination()
+
+    frame(spark, (1, 1, 1, "p"), (8, 1, 1, "q")).write.parquet(source)
+    run_stream()
+    frame(spark, (8, 1, 1, "r")).write.mode("append").parquet(source)
+    run_stream()
+    assert contents(path) == [(1, 1, 1, "p"), (2, 1, 20, "b"), (3, 2, 30, "c"), (8, 1, 2, "r")]
