@@ -80,7 +80,7 @@ def test_update_mode_is_refused_before_the_stream_starts(stream, tmp_path):
 
 def test_a_batch_outside_a_stream_has_no_number(spark, tmp_path):
     """The sink itself is a function of a DataFrame and a number."""
-    sink = Sink(str(tmp_path / "t"), (), WriteOptions(), is_complete=False)
+    sink = Sink(str(tmp_path / "t"), (), WriteOptions(), "append")
     for _ in range(2):
         sink(spark.range(0, 3, 1, 1), 0)
     assert Table(str(tmp_path / "t")).scan().to_arrow().num_rows == 6
