@@ -1,46 +1,21 @@
 """Every trap on which other pruners lose a row or keep a file in vain, straight through the index."""
 
-import json
-
 import pytest
 
-from indextables.config import Config
 from indextables.core.binding.bind import bind
-from indextables.core.statistics.collect import stats_columns
 from indextables.core.pruning.index import ColumnStatsIndex, source_of
 from indextables.core.pruning.prune import may_match
-from indextables.core.statistics.stats import collect_stats, from_wire, to_wire
-from indextables.core.statistics.truncate import TruncationOptions, truncate_stats
+from indextables.core.statistics.stats import from_wire
 from indextables.core.types import leaves
 from indextables.sql.predicate import parse_predicate
-from support.traps import load_traps
+from support.traps import load_traps, wire_statistics
 
 TRAPS = load_traps()
 
 
 def statistics(split, trap):
     """What the log holds of a split, read by the schema the table has now."""
-    config = Config.of(write=split.properties)
-    columns = stats_columns(split.schema, trap.partition_by, config)
-    found = collect_stats(split.data, split.schema, columns)
-    found, _ = truncate_stats(
-        found, split.schema, TruncationOptions.from_config(config), trap.partition_by
-    )
-    wire = merged(json.loads(json.dumps(to_wire(found, split.schema))), split.stats)
-    return from_wire(wire, trap.schema)
-
-
-def merged(value, patch):
-    """RFC 7386: null removes, an object merges, anything else replaces."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(value) if isinstance(value, dict) else {}
-    for name, part in patch.items():
-        if part is None:
-            result.pop(name, None)
-        else:
-            result[name] = merged(result.get(name), part)
-    return result
+    return from_wire(wire_statistics(split, trap), trap.schema)
 
 
 def partition_values(split, trap):

@@ -31,6 +31,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from indextables.config import Config
+from indextables.core.statistics.collect import stats_columns
+from indextables.core.statistics.stats import collect_stats, to_wire
+from indextables.core.statistics.truncate import TruncationOptions, truncate_stats
 from indextables.core.types import (
     DecimalType,
     ListType,
@@ -145,3 +149,27 @@ def _value(value, dtype):
             return {f.name: _value(value[f.name], f.type) for f in fields}
         case _:
             return value
+
+
+def wire_statistics(split, trap):
+    """The `stats` of a split as its writer left them in the log, patched as the trap says."""
+    config = Config.of(write=split.properties)
+    columns = stats_columns(split.schema, trap.partition_by, config)
+    found = collect_stats(split.data, split.schema, columns)
+    found, _ = truncate_stats(
+        found, split.schema, TruncationOptions.from_config(config), trap.partition_by
+    )
+    return _merged(json.loads(json.dumps(to_wire(found, split.schema))), split.stats)
+
+
+def _merged(value, patch):
+    """RFC 7386: null removes, an object merges, anything else replaces."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(value) if isinstance(value, dict) else {}
+    for name, part in patch.items():
+        if part is None:
+            result.pop(name, None)
+        else:
+            result[name] = _merged(result.get(name), part)
+    return result

@@ -1,12 +1,15 @@
 """Statistics save I/O, and the proof is the number of data files opened (ArcticDB's plan, test by test)."""
 
 import logging
+from dataclasses import replace
 from uuid import uuid4
 
 import pyarrow as pa
 import pytest
 
 import indextables as it
+from support.trap_tables import matching_rows, trap_table
+from support.traps import load_traps
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string()), ("c", pa.float64())])
 WITHOUT_B = {"spark.indextables.dataSkippingStatsColumns": "a,c"}
@@ -133,3 +136,20 @@ def test_statistics_that_were_dropped_prune_nothing_and_lose_nothing(table):
     with it.query_stats() as stats:
         assert table.scan("a = 15").to_arrow().num_rows == 1
     assert stats.data_files_opened == 5
+
+
+@pytest.mark.parametrize("trap", load_traps(), ids=lambda trap: trap.name)
+def test_a_trap_opens_exactly_the_files_it_should_and_loses_no_row(trap):
+    """Files really opened, through a real table; a condition only an engine can evaluate reads the same files."""
+    table = trap_table(trap)
+    scan = table.scan(trap.where, timezone=trap.timezone)
+    wanted = matching_rows(trap)
+    if wanted is None:
+        scan = replace(scan, filter_rows=False)
+    with it.query_stats() as stats:
+        found = scan.to_arrow()
+    assert stats.data_files_opened == len(trap.keeps), trap.why
+    order = [split.path for split in table.snapshot().splits()]
+    assert [order.index(split.path) for split in scan.plan.files] == trap.keeps, trap.why
+    if wanted is not None:
+        assert [str(row) for row in found.to_pylist()] == wanted, trap.why
