@@ -2,7 +2,7 @@
 
 The machine draws changes; each is a `Step`: what it does to the table, and what it means for the dict. A
 step is carried out as it is, or through a store that fails at some call, or while another writer commits
-just before it does. Engines are exchanged by overriding `upsert`, `delete` and `rows`.
+just before it does. Engines are exchanged by overriding `upsert`, `delete`, `compact` and `rows`.
 """
 
 from __future__ import annotations
@@ -79,6 +79,9 @@ class Step:
 class KeyedMachine(RuleBasedStateMachine):
     """Every change there is, in any order."""
 
+    only_mode: str | None = None
+    """How rows are merged; None: in either way."""
+
     # -- what an engine may do otherwise -------------------------------------------------------
 
     def upsert(self, table: it.Table, data: pa.Table) -> Any:
@@ -86,6 +89,9 @@ class KeyedMachine(RuleBasedStateMachine):
 
     def delete(self, table: it.Table, where: str) -> Any:
         return table.delete(where)
+
+    def compact(self, table: it.Table) -> Any:
+        return table.compact()
 
     def rows(self, where: str | None = None, version: int | None = None) -> list[Row]:
         return self.table.scan(where, version=version).to_arrow().to_pylist()
@@ -100,15 +106,16 @@ class KeyedMachine(RuleBasedStateMachine):
         key=st.sampled_from([["id"], ["id", "q"]]),
         partition=st.sampled_from([[], ["p"], ["q"]]),
         form=st.sampled_from(["json", "parquet"]),
+        data=st.data(),
     )
-    def create(self, mode: str, key: list[str], partition: list[str], form: str) -> None:
-        self.uri, self.mode, self.key = self.new_uri(), mode, key
+    def create(self, mode: str, key: list[str], partition: list[str], form: str, data: Any) -> None:
+        self.uri, self.mode, self.key = self.new_uri(), self.only_mode or mode, key
         self.partition = partition
         self.table = it.Table.create(
             self.uri,
             SCHEMA,
             record_key=key,
-            merge_mode=mode,
+            merge_mode=self.mode,
             partition_by=partition,
             properties={
                 "spark.indextables.checkpoint.interval": 4,
@@ -117,6 +124,14 @@ class KeyedMachine(RuleBasedStateMachine):
         )
         self.state: Rows = {}
         self.versions: dict[int, Rows] = {0: {}}
+        first = self._draw_rows(data, list(self.names), 8)
+        self._do(
+            Step(
+                "create",
+                lambda t: t.upsert(self._data(first, list(self.names))),
+                lambda s: self._upserted(s, first),
+            )
+        )
 
     # -- steps ---------------------------------------------------------------------------------
 
@@ -181,7 +196,7 @@ class KeyedMachine(RuleBasedStateMachine):
     def _step_upkeep(self, data: Any) -> Step:
         text, _ = data.draw(CONDITIONS, label="condition")
         runs: dict[str, Callable[[it.Table], Any]] = {
-            "compact": lambda t: t.compact(),
+            "compact": self.compact,
             f"compact {text}": lambda t: t.compact(text),
             "compact where it pays": lambda t: t.compact(min_logs=2, min_percent=150),
             "optimize": lambda t: t.optimize(),
@@ -275,6 +290,11 @@ class KeyedMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def write(self, data: Any) -> None:
+        self._do(self._step_upsert(data))
+
+    @rule(data=st.data())
+    def write_again(self, data: Any) -> None:
+        """Writes are what everything else is about, so they come more often."""
         self._do(self._step_upsert(data))
 
     @rule(data=st.data())
