@@ -33,7 +33,7 @@ def combined_rows(
 ) -> Iterator[pa.RecordBatch]:
     """One row per key, at the place of its oldest part; the predicate sees it as a whole."""
     fields = StructType(reading.needed)
-    wanted = replace(reading, predicate=None).with_columns(*fields.names, *piece.key)
+    wanted = reading.by_key(piece.key).with_columns(*fields.names, *piece.key)
     key = list(piece.key)
     parts = [_read_part(wanted, key, split, filesystem, recorder) for split in piece.files]
     for log in piece.logs:

@@ -7,7 +7,7 @@ mode the rows of one key are combined: `arrow.combine`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -64,7 +64,7 @@ class _Log:
 
     seq: int
     keys: pa.Table
-    """Of all its rows, whatever the predicate says of them."""
+    """Of all rows whose key may be wanted, whatever the predicate says of the rows."""
     rows: list[Any]
     """Those the predicate is TRUE for; none where the file is needed for its keys only."""
 
@@ -79,7 +79,7 @@ class _Log:
         *,
         with_rows: bool,
     ) -> _Log:
-        every = replace(reading, predicate=None)
+        every = reading.by_key(piece.key)
         only_keys = every.with_columns(*piece.key)
         needed = (field.name for field in reading.needed)
         wanted = every.with_columns(*needed, *piece.key) if with_rows else only_keys

@@ -13,7 +13,7 @@ from indextables.arrow.align import align
 from indextables.arrow.filters import to_row_mask
 from indextables.arrow.partition import partition_scalar
 from indextables.arrow.row_groups import row_groups_to_read
-from indextables.core.conditions.predicate import Predicate
+from indextables.core.conditions.predicate import And, Predicate
 from indextables.core.conditions.rewrite import columns_of
 from indextables.core.types import Field, StructType, schema_to_arrow, type_to_arrow
 from indextables.errors import ObjectNotFoundError, StorageError
@@ -52,6 +52,21 @@ class Reading:
     def with_columns(self, *names: str) -> Reading:
         """The same with these columns, each once."""
         return replace(self, columns=tuple(dict.fromkeys(names)))
+
+    def by_key(self, key: Sequence[str]) -> Reading:
+        """The same with as much of the predicate as looks at the key alone.
+
+        Rows of one key satisfy it together, in all files of a slice, so it can be asked of each file.
+        """
+        whole = self.predicate
+        parts = whole.children if isinstance(whole, And) else () if whole is None else (whole,)
+        chosen = [part for part in parts if _looks_only_at(part, frozenset(key))]
+        return replace(self, predicate=And(tuple(chosen)) if chosen else None)
+
+
+def _looks_only_at(condition: Predicate, columns: frozenset[str]) -> bool:
+    tops = {path[0] for path in columns_of(condition)}
+    return bool(tops) and tops <= columns
 
 
 def open_split(filesystem: Any, split: Split, recorder: Recorder) -> Any:
