@@ -15,10 +15,10 @@ from indextables.engines.spark.write_options import flag
 from indextables.errors import ConfigError, SchemaError
 from indextables.log.snapshot import Snapshot
 
-# Options of Spark's Parquet reader that keep their meaning for a table.
-_PARQUET: Final = ("datetimeRebaseMode", "int96RebaseMode")
+PARQUET: Final = ("datetimeRebaseMode", "int96RebaseMode")
+"""Options of Spark's Parquet reader that keep their meaning for a table."""
 _OURS: Final = ("path", "versionAsOf", "timestampAsOf", "where", "readOptimized")
-_KNOWN: Final = {name.lower(): name for name in (*_OURS, *_PARQUET)} | {
+_KNOWN: Final = {name.lower(): name for name in (*_OURS, *PARQUET)} | {
     "read_optimized": "readOptimized"  # as the Python functions have it
 }
 
@@ -30,12 +30,12 @@ def read_table(
     pinned: Snapshot | None = None,
 ) -> DataFrame:
     """The table at this path, pinned to its newest version or the one the options name."""
-    given = _checked(options or {})
+    given = checked_options(options or {})
     table = open_table(session, path)
     snapshot = pinned
     if snapshot is None or "versionAsOf" in given or "timestampAsOf" in given:
         snapshot = snapshot_of(session, table, given.get("versionAsOf"), given.get("timestampAsOf"))
-    parquet: dict[str, str] = {name: given[name] for name in _PARQUET if name in given}
+    parquet: dict[str, str] = {name: given[name] for name in PARQUET if name in given}
     read_optimized = flag("readOptimized", given.get("readOptimized"))
     frame = table_frame(session, table, snapshot, parquet, read_optimized=read_optimized)
     return frame.where(given["where"]) if "where" in given else frame
@@ -65,7 +65,7 @@ def refuse_schema(*, is_given: bool) -> None:
         )
 
 
-def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
+def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options by their proper names; one that means nothing is an error."""
     Config.of(session=options).validate()
     found: dict[str, Any] = {}

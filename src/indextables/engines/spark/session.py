@@ -22,7 +22,16 @@ from indextables.errors import IndexTablesError
 
 
 def enable(spark: Any) -> Any:
-    """The same session, able to read, write and query tables; calling it again changes nothing."""
+    """The same session, able to read, write and query tables; calling it again changes nothing.
+
+    On Spark Connect it reads tables and runs commands on them; what does not work says so.
+    """
+    if type(spark).__module__.startswith("pyspark.sql.connect."):
+        # It needs packages that a classic session does not.
+        from indextables.engines.spark import connect  # noqa: PLC0415
+
+        connect.install()
+        return spark
     if not isinstance(spark, SparkSession):
         raise IndexTablesError(
             f"enable() takes a SparkSession, not {type(spark).__name__}",
