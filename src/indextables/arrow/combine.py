@@ -6,7 +6,6 @@ no file since then sets is NULL.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -16,10 +15,10 @@ import pyarrow as pa
 
 from indextables.arrow.filters import to_row_mask
 from indextables.arrow.keys import KeyIndex, Numbers, hidden_mask
-from indextables.arrow.split_reader import Reading, names_in_file, open_split, read_opened, read_split
+from indextables.arrow.split_reader import Reading, read_split
 from indextables.core.types import StructType, schema_to_arrow
-from indextables.log.rows import loads_extra
 from indextables.log.split import Split
+from indextables.scan.column_sets import columns_set
 from indextables.scan.merge import Piece
 from indextables.scan.stats import Recorder
 
@@ -54,9 +53,9 @@ def combined_rows(
 
 
 def _finished(reading: Reading, arrays: list[Any], schema: Any, rows: int) -> pa.RecordBatch:
-    # a batch without columns would not know how many rows it has
-    counted = [*arrays, pa.nulls(rows)], schema.append(pa.field("", pa.null()))
-    batch = pa.RecordBatch.from_arrays(counted[0], schema=counted[1])
+    # one column more: a batch without any would not know how many rows it has
+    counted = schema.append(pa.field("", pa.null()))
+    batch = pa.RecordBatch.from_arrays([*arrays, pa.nulls(rows)], schema=counted)
     if reading.predicate is not None:
         batch = batch.filter(to_row_mask(reading.predicate, batch))
     return batch.select(list(reading.columns))
@@ -73,19 +72,11 @@ class _Part:
 def _read_part(
     wanted: Reading, key: list[str], split: Split, filesystem: Any, recorder: Recorder
 ) -> _Part:
-    opened = open_split(filesystem, split, recorder)
-    listed = _columns_set(split)
-    sets = names_in_file(wanted.columns, opened.schema_arrow.names) if listed is None else listed
-    known = {*sets, *key, *split.partition_values}
-    here = replace(wanted, columns=tuple(name for name in wanted.columns if name in known))
-    batches = read_opened(here, split, opened, recorder)
+    sets = columns_set(split.extra_json)
+    known = {*key, *split.partition_values, *(wanted.columns if sets is None else sets)}
+    here = wanted.with_columns(*(name for name in wanted.columns if name in known))
+    batches = read_split(here, split, filesystem, recorder)
     return _Part(split.seq, pa.Table.from_batches(batches, here.result_schema))
-
-
-def _columns_set(split: Split) -> frozenset[str] | None:
-    """The columns a log file sets; None: all it has."""
-    tags = loads_extra(split.extra_json).get("tags") or {}
-    return frozenset(json.loads(tags["columns"])) if tags.get("columns") else None
 
 
 def _without(part: _Part, key: list[str], deleted: pa.Table, seq: int) -> _Part:

@@ -103,18 +103,12 @@ def read_split(
     reading: Reading, split: Split, filesystem: Any, recorder: Recorder
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one file, in their order; of a log file, the rows it holds."""
-    return read_opened(reading, split, open_split(filesystem, split, recorder), recorder)
-
-
-def read_opened(
-    reading: Reading, split: Split, opened: Any, recorder: Recorder
-) -> Iterator[pa.RecordBatch]:
-    """The same of a file that was opened before."""
+    opened = open_split(filesystem, split, recorder)
     footer = opened.metadata
     groups = row_groups_to_read(footer, split, reading.schema, reading.predicate)
     fields = reading.needed
     stored = [f for f in fields if f.name not in split.partition_values]
-    here = names_in_file([f.name for f in stored], opened.schema_arrow.names)
+    here = _names_in_file([f.name for f in stored], opened.schema_arrow.names)
     recorder.add(read=_bytes_of(footer, groups, set(here.values())))
     batches = opened.iter_batches(
         batch_size=_batch_rows(footer, groups), row_groups=groups, columns=list(here.values())
@@ -149,7 +143,7 @@ def _assemble(
     return rows.select(list(reading.columns))
 
 
-def names_in_file(wanted: Sequence[str], stored: Sequence[str]) -> dict[str, str]:
+def _names_in_file(wanted: Sequence[str], stored: Sequence[str]) -> dict[str, str]:
     """For each column the file has, its name there: the same, or else the same but for case."""
     exact = set(stored)
     similar = {name.lower(): name for name in reversed(stored)}
