@@ -328,6 +328,9 @@ def test_a_compaction_that_loses_changes_no_row(uri, winner):
     table = Table(uri)
     assert contents(table) == expected
     assert len(done.skipped) == skipped
+    assert done.metrics.get("numCompactedSlices", 0) == 2 - skipped
+    if done.committed:
+        assert table.history(1)[0].metrics == done.metrics
     assert table.check(deep=True).problems == ()
     table.compact()
     assert contents(table) == expected

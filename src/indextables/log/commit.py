@@ -160,7 +160,7 @@ def sealed(
         commit_id=commit_id,
         parent=base.commit_id if base else None,
         parameters=plan.parameters,
-        metrics=plan.metrics,
+        metrics=plan.all_metrics(),
         read_version=planned_on.version if planned_on else None,
         num_files=files_after(base, actions),
     )

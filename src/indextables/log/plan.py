@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
@@ -86,6 +87,8 @@ class Group:
     actions: tuple[Action, ...]
     file_groups: frozenset[str] = frozenset()
     """File groups its inputs belong to, where the table has slices."""
+    metrics: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """Numbers that count only if it is not left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,13 @@ class CommitPlan:
     def all_actions(self) -> tuple[Action, ...]:
         """Everything the commit will hold, groups included."""
         return (*self.actions, *(action for group in self.groups for action in group.actions))
+
+    def all_metrics(self) -> dict[str, Any]:
+        """The numbers of the commit, those of its groups added up."""
+        total = Counter[str]()
+        for group in self.groups:
+            total.update(group.metrics)
+        return {**self.metrics, **total}
 
     def removed(self) -> frozenset[str]:
         """Keys of the files this commit removes."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -30,7 +30,8 @@ from indextables.scan.plan import plan_files
 from indextables.scan.slices import Block
 from indextables.scan.snapshot_slices import slices_of
 
-_ONE_FILE = 1 << 62
+_ONE_FILE: Final = 1 << 62
+_OUTPUT: Final = ("numAddedFiles", "numOutputRows", "numOutputBytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,23 +126,7 @@ def plan_compact(snapshot: Snapshot, condition: Condition, threshold: Threshold)
 
 def _commit_plan(plan: CompactPlan, folded: Sequence[Written]) -> CommitPlan:
     groups = tuple(_exchange(*pair) for pair in zip(plan.pieces, folded, strict=True))
-    removed = [split for piece in plan.pieces for split in _files(piece)]
-    return CommitPlan(
-        Compact(),
-        "COMPACT",
-        groups=groups,
-        metrics={
-            "numCompactedSlices": len(plan.pieces),
-            "numRemovedFiles": len(removed),
-            "numRemovedBytes": sum(split.size for split in removed),
-            **_totals(folded, "numAddedFiles", "numOutputRows", "numOutputBytes"),
-        },
-    )
-
-
-def _totals(folded: Iterable[Written], *names: str) -> dict[str, int]:
-    written = list(folded)
-    return {name: sum(each.metrics.get(name, 0) for each in written) for name in names}
+    return CommitPlan(Compact(), "COMPACT", groups=groups)
 
 
 def _exchange(piece: Piece, new: Written) -> Group:
@@ -154,8 +139,14 @@ def _exchange(piece: Piece, new: Written) -> Group:
         replace(add, data_change=False, seq=seq, file_group=piece.group, kind="base")
         for add in new.adds
     )
+    metrics = {
+        "numCompactedSlices": 1,
+        "numRemovedFiles": len(files),
+        "numRemovedBytes": sum(split.size for split in files),
+        **{name: new.metrics.get(name, 0) for name in _OUTPUT},
+    }
     inputs = frozenset(split.path for split in files)
-    return Group(piece.group, inputs, (*removes, *adds), frozenset({piece.group}))
+    return Group(piece.group, inputs, (*removes, *adds), frozenset({piece.group}), metrics)
 
 
 def _files(piece: Piece) -> list[Any]:

@@ -21,7 +21,7 @@ from indextables.core.curves import Curve
 from indextables.core.pruning.prune import may_match
 from indextables.core.types import is_orderable, resolve, type_name
 from indextables.errors import ConfigError, SchemaError
-from indextables.log.actions import Add, Remove
+from indextables.log.actions import Remove
 from indextables.log.plan import CommitPlan, Group, Optimize
 from indextables.log.snapshot import Snapshot
 from indextables.log.split import Split
@@ -157,10 +157,9 @@ def _is_done(splits: Sequence[Split], clustering: Clustering, target_bytes: int)
 
 
 def _commit_plan(plan: OptimizePlan, written: Sequence[Written]) -> CommitPlan:
-    pairs = list(zip(plan.groups, written, strict=True))
     groups = tuple(
-        _exchange(number, splits, new.adds, plan.clustering)
-        for number, (splits, new) in enumerate(pairs)
+        _exchange(number, splits, new, plan.clustering)
+        for number, (splits, new) in enumerate(zip(plan.groups, written, strict=True))
     )
     clustering = plan.clustering
     return CommitPlan(
@@ -171,17 +170,11 @@ def _commit_plan(plan: OptimizePlan, written: Sequence[Written]) -> CommitPlan:
             "targetBytes": plan.target_bytes,
             **({"curve": clustering.curve, "columns": list(clustering.columns)} if clustering else {}),
         },
-        metrics={
-            "numRemovedFiles": sum(len(splits) for splits, _ in pairs),
-            "numRemovedBytes": sum(split.size for splits, _ in pairs for split in splits),
-            "numAddedFiles": sum(new.metrics["numAddedFiles"] for _, new in pairs),
-            "numOutputBytes": sum(new.metrics["numOutputBytes"] for _, new in pairs),
-        },
     )
 
 
 def _exchange(
-    number: int, splits: Sequence[Split], adds: Sequence[Add], clustering: Clustering | None
+    number: int, splits: Sequence[Split], written: Written, clustering: Clustering | None
 ) -> Group:
     now = time.time_ns() // 1_000_000
     removes = (Remove(split.path, now, data_change=False) for split in splits)
@@ -196,7 +189,13 @@ def _exchange(
             kind=splits[0].kind,
             tags={CLUSTERED_BY: clustering.tag} if clustering else {},
         )
-        for add in adds
+        for add in written.adds
     )
     inputs = frozenset(split.path for split in splits)
-    return Group(f"group {number}", inputs, (*removes, *new), groups)
+    metrics = {
+        "numRemovedFiles": len(splits),
+        "numRemovedBytes": sum(split.size for split in splits),
+        "numAddedFiles": written.metrics["numAddedFiles"],
+        "numOutputBytes": written.metrics["numOutputBytes"],
+    }
+    return Group(f"group {number}", inputs, (*removes, *new), groups, metrics)

@@ -46,5 +46,5 @@ def commit(log: TransactionLog, planner: Planner, snapshot: Snapshot) -> CommitR
         return last[-1]
 
     done = log.commit(remember, snapshot)
-    plan = last[-1]
-    return CommitResult(done.version, plan.operation, plan.metrics, not done.no_op, done.skipped)
+    plan = last[-1].without(done.skipped)
+    return CommitResult(done.version, plan.operation, plan.all_metrics(), not done.no_op, done.skipped)
