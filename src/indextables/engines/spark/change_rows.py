@@ -20,6 +20,7 @@ from indextables.core.types import StructType
 from indextables.engines.spark.attributes import columns_in
 from indextables.engines.spark.change_clauses import Clause
 from indextables.engines.spark.fit import quoted, spark_type
+from indextables.engines.spark.row_checks import promises_in_words
 from indextables.errors import PredicateError
 
 ACTION: Final = "__indextables_action"
@@ -98,7 +99,8 @@ def _chosen(values: Sequence[Column]) -> Column:
 @contextmanager
 def kept(rows: DataFrame) -> Iterator[DataFrame]:
     """The same rows, computed now, and once."""
-    found = rows.localCheckpoint(eager=True)
+    with promises_in_words():
+        found = rows.localCheckpoint(eager=True)
     try:
         yield found
     finally:

@@ -24,7 +24,7 @@ from indextables.engines.spark.keyed import (
 )
 from indextables.engines.spark.location import Place
 from indextables.engines.spark.native_write import NativeWriter
-from indextables.engines.spark.row_checks import not_null
+from indextables.engines.spark.row_checks import not_null, promises_in_words
 from indextables.engines.spark.tables import SparkTable
 from indextables.log.actions import Action, Metadata, Txn
 from indextables.log.plan import CommitPlan, Upsert
@@ -61,7 +61,7 @@ class KeyedUpsert:
         rule_of(snapshot.metadata, self.operation.lower())
         if is_done(snapshot, self.txn):
             return CommitResult(snapshot.version, self.operation, committed=False)
-        with kept(frame) as rows:
+        with kept(frame) as rows, promises_in_words():
             return commit(self.table.log, lambda now: self._plan(now, rows), snapshot)
 
     def _plan(self, snapshot: Snapshot, rows: DataFrame) -> CommitPlan:

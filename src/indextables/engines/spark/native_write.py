@@ -25,7 +25,7 @@ from indextables.engines.spark.footers import footer_stats
 from indextables.engines.spark.gaps import fill_gaps
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.location import Place
-from indextables.engines.spark.row_checks import broken_promise, nameable, not_null
+from indextables.engines.spark.row_checks import nameable, not_null, promises_in_words
 from indextables.log.actions import Add
 
 _OPTIONS: Final[Mapping[str, str]] = {
@@ -77,11 +77,10 @@ class NativeWriter:
         """A fresh directory, gone again if anything fails in here; a broken promise is told in words."""
         location = f"{self.place.root}/{target.directory}"
         try:
-            yield location
-        except BaseException as error:
+            with promises_in_words():
+                yield location
+        except BaseException:
             self._remove(location)
-            if (promise := broken_promise(error)) is not None:
-                raise promise from None
             raise
 
     def run(self, frame: DataFrame, partition_by: Sequence[str], location: str) -> None:

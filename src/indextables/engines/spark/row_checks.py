@@ -7,6 +7,8 @@ join or filter that would have removed the row.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from pyspark.sql import Column
@@ -48,6 +50,17 @@ def inside(values: Column, condition: Predicate) -> Column:
 
 def _stop(kind: str, about: str) -> Column:
     return F.raise_error(F.lit(f"indextables-row<{kind}>{about}<indextables-row"))
+
+
+@contextmanager
+def promises_in_words() -> Iterator[None]:
+    """What stops a job in here because of a row is raised as the error that it is."""
+    try:
+        yield
+    except BaseException as error:
+        if (promise := broken_promise(error)) is not None:
+            raise promise from None
+        raise
 
 
 def broken_promise(error: BaseException) -> IndexTablesError | None:
