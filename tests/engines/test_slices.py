@@ -76,6 +76,14 @@ def test_datasets_count_scan_and_give_a_fragment_for_each_slice(table):
     assert dataset.filter(pc.field("id") == 3).to_table()["v"].to_pylist() == [7]
 
 
+def test_a_fragment_shows_no_replaced_row_whatever_it_is_asked_for(table):
+    """Planned for a key no log has, it holds rows of that filter only: the others may be hidden by logs."""
+    for fragment in table.to_dataset().get_fragments(filter=pc.field("id") == 8):
+        assert fragment.to_table()["id"].to_pylist() == [8]
+        assert fragment.to_table(filter=pc.field("v") == 0)["id"].to_pylist() == [8]
+        assert fragment.count_rows(filter=pc.field("id") == 8) == 1
+
+
 def test_slices_without_logs_stay_native_and_the_others_are_merged_by_us(table):
     """Polars gets the file of the second slice; of the first we open every file, once."""
     with it.query_stats() as stats:

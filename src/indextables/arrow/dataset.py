@@ -70,8 +70,11 @@ class TableDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has n
 
     def get_fragments(self, filter: Any | None = None) -> Iterator[SplitFragment]:  # noqa: A002
         """One fragment for each split the filter needs, and one for each slice whose files are merged."""
-        for unit in units_of(self._planned(self._read(filter))):
-            yield SplitFragment(self, unit)
+        plan = self._planned(self._read(filter))
+        # logs whose keys the filter excludes were left out: without it their rows would come back
+        where = filter if plan.report.total_slices else None
+        for unit in units_of(plan):
+            yield SplitFragment(self, unit, where)
 
     def count_rows(self, filter: Any | None = None, **_tuning: Any) -> int:  # noqa: A002
         """How many rows satisfy the filter; without one the log usually knows."""
@@ -143,6 +146,8 @@ class SplitFragment:
 
     dataset: TableDataset
     unit: Unit
+    where: Any | None = None
+    """What all its rows satisfy, whatever is asked for; of a table without slices nothing."""
 
     @property
     def path(self) -> str:
@@ -163,8 +168,13 @@ class SplitFragment:
     ) -> Any:
         """A scanner over its rows alone; the schema is the table's, whatever is given."""
         del schema
-        rows = self.dataset._read(filter)  # noqa: SLF001 - its other half
+        rows = self.dataset._read(self._both(filter))  # noqa: SLF001 - its other half
         return rows.scanner([self.unit], columns, threads=1)
+
+    def _both(self, asked: Any | None) -> Any | None:
+        if self.where is None or asked is None:
+            return self.where if asked is None else asked
+        return asked if asked.equals(self.where) else self.where & asked
 
     def to_batches(self, *arguments: Any, **options: Any) -> Iterator[Any]:
         """The rows as a stream."""
