@@ -36,6 +36,17 @@ _COMPARISONS: Final[dict[str, CompareOp]] = {
     "GtEq": ">=",
     "EqValidity": "<=>",
 }
+_AS_THEY_ARE: Final = {
+    "Int8",
+    "Int16",
+    "Int32",
+    "Int64",
+    "UInt8",
+    "UInt16",
+    "UInt32",
+    "String",
+    "Boolean",
+}
 _CLOSED: Final[dict[str, tuple[CompareOp, CompareOp]]] = {
     "Both": (">=", "<="),
     "Left": (">=", "<"),
@@ -47,7 +58,7 @@ _CLOSED: Final[dict[str, tuple[CompareOp, CompareOp]]] = {
 def predicate_of(expression: pl.Expr) -> Predicate:
     """The condition an expression is; what statistics cannot answer is Opaque.
 
-    The shape is read from Polars' JSON. Literals are not: there NaN and infinities are null, and a
+    The shape is read from Polars' JSON. Most literals are not: there NaN and infinities are null, and a
     list is one number per byte; Polars itself evaluates them.
     """
     try:
@@ -159,8 +170,20 @@ def _is_in(ref: Ref, tree: Any, part: pl.Expr, *, nulls_equal: bool) -> Predicat
 
 def _operand(tree: Any, expression: pl.Expr) -> Ref | Literal | None:
     if "Literal" in tree:
-        return _evaluated(expression)
+        return _exact(tree["Literal"]) or _evaluated(expression)
     return _reference(tree)
+
+
+def _exact(literal: Any) -> Literal | None:
+    """Integers, texts and truth values, which JSON has as they are; to evaluate them takes Polars longer."""
+    match literal:
+        case {"Dyn": {"Int": int(value)}} if -(2**63) <= value < 2**63:
+            return Literal(value)
+        case {"Scalar": dict(scalar)}:
+            ((kind, value),) = scalar.items()
+            return Literal(value) if kind in _AS_THEY_ARE else None
+        case _:
+            return None
 
 
 def _evaluated(expression: pl.Expr) -> Literal | None:
