@@ -10,6 +10,8 @@ from decimal import Decimal
 import pyarrow as pa
 
 ROWS = 400
+KINDS = 24
+"""Of queries."""
 _NAN = float("nan")
 _INF = float("inf")
 
@@ -285,39 +287,40 @@ class Generator:
             ]
         )
 
-    def query(self) -> str:
+    def query(self, kind: int) -> str:
         """A query over `{t}`; its result is a handful of rows that depend on all rows it keeps."""
         where = self.condition()
         other = self.condition()
         group = self._rng.choice(["p", "i8", "b", "d", "CAST(i32 AS BIGINT) % 3"])
-        return self._rng.choice(
-            [
-                f"SELECT id FROM {{t}} WHERE {where}",
-                f"SELECT count(*), sum(id), min(s), max(f64), count(ts) FROM {{t}} WHERE {where}",
-                f"SELECT {group} g, count(*), sum(id) FROM {{t}} WHERE {where} GROUP BY {group}",
-                f"SELECT {group} g, max(id) FROM {{t}} GROUP BY {group} HAVING max(id) > 200",
-                f"SELECT a.id, b.id FROM {{t}} a JOIN {{t}} b ON a.i32 = b.i32 AND a.id < b.id AND b.id < 60 WHERE a.id < 40",
-                f"SELECT a.id FROM {{t}} a LEFT JOIN (SELECT * FROM {{t}} WHERE {where}) b ON a.id = b.id WHERE b.id IS NULL",
-                f"SELECT a.id FROM {{t}} a LEFT ANTI JOIN (SELECT id k FROM {{t}} WHERE {where}) b ON a.id = b.k",
-                f"SELECT a.id FROM (SELECT * FROM {{t}} WHERE {where}) a JOIN (SELECT * FROM {{t}} WHERE {other}) b ON a.id = b.id",
-                f"SELECT id FROM {{t}} WHERE id IN (SELECT id + 1 FROM {{t}} WHERE {where})",
-                f"SELECT id FROM {{t}} WHERE i64 >= (SELECT min(i64) FROM {{t}} WHERE {where}) AND ({other})",
-                f"SELECT id FROM {{t}} x WHERE EXISTS (SELECT 1 FROM {{t}} y WHERE y.i32 = x.i32 AND y.id <> x.id AND y.id < 50) AND ({where})",
-                f"SELECT id, row_number() OVER (PARTITION BY p ORDER BY id) r FROM {{t}} WHERE {where}",
-                f"SELECT id, sum(id) OVER (ORDER BY id ROWS 2 PRECEDING) r FROM {{t}} WHERE {where}",
-                f"SELECT id FROM (SELECT *, rank() OVER (PARTITION BY b ORDER BY i32, id) k FROM {{t}}) WHERE k < 4 AND ({where})",
-                f"SELECT id FROM {{t}} WHERE {where} UNION ALL SELECT -id FROM {{t}} WHERE {other}",
-                f"SELECT id FROM {{t}} WHERE {where} INTERSECT SELECT id FROM {{t}} WHERE {other}",
-                f"SELECT id FROM {{t}} WHERE {where} EXCEPT SELECT id FROM {{t}} WHERE {other}",
-                f"WITH c AS (SELECT * FROM {{t}} WHERE {where}) SELECT count(*), max(id) FROM c WHERE {other}",
-                f"SELECT DISTINCT i8, p FROM {{t}} WHERE {where}",
-                f"SELECT id, x FROM {{t}} LATERAL VIEW explode(arr) e AS x WHERE {where} AND x > 0",
-                f"SELECT id FROM {{t}} WHERE {where} ORDER BY id LIMIT 7",
-                f"SELECT count(*) FILTER (WHERE {other}), sum(IF({other}, id, 0)) FROM {{t}} WHERE {where}",
-                f"SELECT id FROM {{t}} WHERE ({where}) IS NULL",
-                f"SELECT id FROM {{t}} WHERE ({where}) IS NOT TRUE",
-            ]
-        )
+        kinds = [
+            f"SELECT id FROM {{t}} WHERE {where}",
+            f"SELECT count(*), sum(id), min(s), max(f64), count(ts) FROM {{t}} WHERE {where}",
+            f"SELECT {group} g, count(*), sum(id) FROM {{t}} WHERE {where} GROUP BY {group}",
+            f"SELECT {group} g, max(id) FROM {{t}} GROUP BY {group} HAVING max(id) > 200",
+            f"SELECT a.id, b.id FROM {{t}} a JOIN {{t}} b ON a.i32 = b.i32 AND a.id < b.id AND b.id < 60 WHERE a.id < 40",
+            f"SELECT a.id FROM {{t}} a LEFT JOIN (SELECT * FROM {{t}} WHERE {where}) b ON a.id = b.id WHERE b.id IS NULL",
+            f"SELECT a.id FROM {{t}} a LEFT ANTI JOIN (SELECT id k FROM {{t}} WHERE {where}) b ON a.id = b.k",
+            f"SELECT a.id FROM (SELECT * FROM {{t}} WHERE {where}) a JOIN (SELECT * FROM {{t}} WHERE {other}) b ON a.id = b.id",
+            f"SELECT id FROM {{t}} WHERE id IN (SELECT id + 1 FROM {{t}} WHERE {where})",
+            f"SELECT id FROM {{t}} WHERE i64 >= (SELECT min(i64) FROM {{t}} WHERE {where}) AND ({other})",
+            f"SELECT id FROM {{t}} x WHERE EXISTS (SELECT 1 FROM {{t}} y WHERE y.i32 = x.i32 AND y.id <> x.id AND y.id < 50) AND ({where})",
+            f"SELECT id, row_number() OVER (PARTITION BY p ORDER BY id) r FROM {{t}} WHERE {where}",
+            f"SELECT id, sum(id) OVER (ORDER BY id ROWS 2 PRECEDING) r FROM {{t}} WHERE {where}",
+            f"SELECT id FROM (SELECT *, rank() OVER (PARTITION BY b ORDER BY i32, id) k FROM {{t}}) WHERE k < 4 AND ({where})",
+            f"SELECT id FROM {{t}} WHERE {where} UNION ALL SELECT -id FROM {{t}} WHERE {other}",
+            f"SELECT id FROM {{t}} WHERE {where} INTERSECT SELECT id FROM {{t}} WHERE {other}",
+            f"SELECT id FROM {{t}} WHERE {where} EXCEPT SELECT id FROM {{t}} WHERE {other}",
+            f"WITH c AS (SELECT * FROM {{t}} WHERE {where}) SELECT count(*), max(id) FROM c WHERE {other}",
+            f"SELECT DISTINCT i8, p FROM {{t}} WHERE {where}",
+            f"SELECT id, x FROM {{t}} LATERAL VIEW explode(arr) e AS x WHERE {where} AND x > 0",
+            f"SELECT id FROM {{t}} WHERE {where} ORDER BY id LIMIT 7",
+            f"SELECT count(*) FILTER (WHERE {other}), sum(IF({other}, id, 0)) FROM {{t}} WHERE {where}",
+            f"SELECT id FROM {{t}} WHERE ({where}) IS NULL",
+            f"SELECT id FROM {{t}} WHERE ({where}) IS NOT TRUE",
+        ]
+        assert len(kinds) == KINDS
+        return kinds[kind % KINDS]
 
     def queries(self, count: int) -> Iterator[str]:
-        return (self.query() for _ in range(count))
+        """The kinds take turns, so that a few queries are of many kinds."""
+        return map(self.query, range(count))
