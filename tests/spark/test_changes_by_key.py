@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
-from pyspark.errors import IllegalArgumentException
+from pyspark.errors import AnalysisException
 
 from indextables import errors
 from indextables.table import Table
@@ -19,20 +20,26 @@ def contents(path):
     return sorted(tuple(row.values()) for row in Table(path).scan().to_arrow().to_pylist())
 
 
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        pa.field("day", pa.int32()),
+        pa.field("v", pa.int32()),
+        pa.field("name", pa.string()),
+    ]
+)
+
+
 @pytest.fixture
-def path(spark, tmp_path):
+def path(tmp_path):
     """A table (id, day, v, name) by id, partitioned by day, with three rows."""
-    path = str(tmp_path / "t")
-    new = frame(spark, (1, 1, 10, "a"), (2, 1, 20, "b"), (3, 2, 30, "c"))
-    new.write.format("indextables").option("recordKey", "id").partitionBy("day").mode("upsert").save(
-        path
-    )
-    return path
+    table = Table.create(tmp_path / "t", SCHEMA, partition_by=["day"], record_key=["id"])
+    table.append(pa.table([[1, 2, 3], [1, 1, 2], [10, 20, 30], ["a", "b", "c"]], schema=SCHEMA))
+    return table.uri
 
 
 def test_an_upsert_replaces_moves_and_adds_rows(spark, path):
     """As a mode, as an option of append, as an append, and as INSERT INTO; the partition may change."""
-    assert Table(path).history()[0].operation == "CREATE TABLE AS SELECT"
     writer = frame(spark, (2, 1, 21, "B"), (3, 5, 31, "C"), (4, 1, 40, "d")).write
     writer.format("indextables").mode("upsert").save(path)
     entry = Table(path).history()[0]
@@ -85,7 +92,8 @@ def test_columns_that_are_not_given_keep_their_values(spark, tmp_path):
     writer = (
         frame(spark, (1, 1, 10, "a"), (2, 1, 20, "b")).write.format("indextables").partitionBy("day")
     )
-    writer.option("recordKey", "id").option("mergeMode", "columns").save(path)
+    writer.option("recordKey", "id").option("mergeMode", "columns").mode("upsert").save(path)
+    assert Table(path).history()[0].operation == "CREATE TABLE AS SELECT"
     some = frame(spark, (1, 100), (3, 300), layout="id long, v int")
     some.write.format("indextables").mode("upsert").save(path)
     assert contents(path) == [(1, 1, 100, "a"), (2, 1, 20, "b"), (3, None, 300, None)]
@@ -109,7 +117,7 @@ def test_what_cannot_be_written_by_key_is_said(spark, path, tmp_path):
         rows.write.format("indextables").mode("upsert").save(str(tmp_path / "new"))
     with pytest.raises(errors.ConfigError, match="record key"):
         rows.write.format("indextables").mode("upsert").option("recordKey", "v").save(path)
-    with pytest.raises(IllegalArgumentException, match="upsert"):
+    with pytest.raises(AnalysisException, match="upsert"):
         rows.write.format("parquet").mode("upsert").save(str(tmp_path / "p"))
     rows.write.format("parquet").mode("upsert").mode("append").save(str(tmp_path / "p"))
 
