@@ -217,14 +217,15 @@ class _Writer:
 def partition_texts(
     rows: pa.Table, columns: Sequence[str], schema: StructType
 ) -> Iterator[tuple[tuple[str | None, ...], Any]]:
-    """(the log's spelling of the values, numbers of the rows) for each partition these rows are in."""
+    """(the log's spelling of the values, numbers of the rows); each row is in exactly one of the pairs."""
     if not columns or not rows.num_rows:
         yield (), np.arange(rows.num_rows)
         return
     numbered = rows.select(list(columns)).append_column(_NUMBER, pa.array(np.arange(rows.num_rows)))
-    for values, found in group_rows(numbered.combine_chunks().to_batches()[0], columns):
-        texts = (_partition_text(n, v, schema) for n, v in zip(columns, values, strict=True))
-        yield tuple(texts), found.column(0).to_numpy()
+    for batch in numbered.to_batches():
+        for values, found in group_rows(batch, columns):
+            texts = (_partition_text(n, v, schema) for n, v in zip(columns, values, strict=True))
+            yield tuple(texts), found.column(0).to_numpy()
 
 
 def _pieces(batch: pa.RecordBatch, row_group_bytes: int) -> Iterator[pa.RecordBatch]:

@@ -185,8 +185,15 @@ class KeyedRewritePlanner:
         batches = (batch for part in parts if part is not None for batch in part.to_batches())
         keys = pa.Table.from_batches(conform(batches, schema), schema_to_arrow(schema))
         keys = keys.take(np.flatnonzero(~repeated_mask(keys))).combine_chunks()
-        what = hashlib.sha256(keys.to_batches()[0].serialize()).digest()
-        return LogRows(home, keys, "delete", what)
+        return LogRows(home, keys, "delete", _fingerprint(keys))
+
+
+def _fingerprint(rows: pa.Table) -> bytes:
+    """The same for the same rows, and for no others."""
+    digest = hashlib.sha256()
+    for batch in rows.to_batches():
+        digest.update(batch.serialize())
+    return digest.digest()
 
 
 def _paths(snapshot: Snapshot, mask: Mask) -> list[str]:

@@ -458,3 +458,13 @@ def test_a_table_is_created_and_replaced_with_its_rows(path):
     assert MERGE_ON_READ in plain.snapshot().protocol.reader_features
     plain.upsert(rows("d", 6))
     assert contents(plain) == {5: ("c", 0, "a"), 6: ("d", 0, "a")}
+
+
+def test_data_in_many_pieces_is_placed_like_data_in_one(path):
+    """Rows of one partition lie in several batches."""
+    table = new(path, partitions=["p"])
+    pieces = [rows("x", i, p="abc"[i % 3]) for i in range(9)]
+    table.upsert(pa.concat_tables(pieces))
+    table.upsert(pa.concat_tables([rows("y", i, p="abc"[i % 2]) for i in range(12)]))
+    assert contents(table) == {i: ("y", 0, "abc"[i % 2]) for i in range(12)}
+    assert table.check(deep=True).problems == ()
