@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Final
 
 from indextables.storage.base import LogStore, ObjectMeta
+from indextables.storage.local import LocalStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ _FIRST: Final = 10_000
 
 def foreign_format(store: LogStore) -> Foreign | None:
     """What lies at the store's root; None if nothing does."""
+    if isinstance(store, LocalStore) and Path(store.uri).is_file():
+        return Foreign("a file", "name a directory that is empty or new")
     for prefix, what, hint in _MARKS:
         found = next(iter(store.list(prefix)), None)
         if found is not None and (prefix != "metadata/" or _is_iceberg(store)):

@@ -68,7 +68,8 @@ def _kept(text: str) -> BaseException | None:
     if found is None:
         return None
     with _lock:
-        return _errors.pop(int(found[1]), None)
+        # Not removed: Spark keeps a failed plan and throws its exception again when it is asked again.
+        return _errors.get(int(found[1]))
 
 
 def _is_not_ours(record: logging.LogRecord) -> bool:

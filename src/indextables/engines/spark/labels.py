@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Final
 
 from pyspark import SparkContext
@@ -31,25 +31,16 @@ class Query:
 
     def __init__(self, execution: Any) -> None:
         self._execution = execution
+        self._scans: list[Any] | None = None
+        self._to_come: deque[Any] = deque()
+        self._by_index: dict[int, list[Any]] | None = None
         self._splits: dict[int, str] = {}
-
-    @cached_property
-    def _scans(self) -> list[Any]:
-        return list(_scans(self._execution.executedPlan()))
-
-    @cached_property
-    def _to_come(self) -> deque[Any]:
-        return deque(self._scans)
-
-    @cached_property
-    def _by_index(self) -> dict[int, list[Any]]:
-        found: dict[int, list[Any]] = {}
-        for scan in self._scans:
-            found.setdefault(_number(scan), []).append(scan)
-        return found
 
     def described_now(self) -> Any | None:
         """The scan at hand, where the JVM tells: it holds its own lock while its text is made, once."""
+        if self._scans is None:
+            self._scans = list(_scans(self._execution.executedPlan()))
+            self._to_come.extend(self._scans)
         holds_lock = _handles(jvm_tools()).thread.holdsLock
         for scan in [self._to_come[i] for i in range(min(_NEXT, len(self._to_come)))]:
             if holds_lock(scan):
@@ -59,6 +50,10 @@ class Query:
 
     def splits_of(self, index: int) -> str | None:
         """What all scans of the index with that number read."""
+        if self._by_index is None:
+            self._by_index = {}
+            for scan in self._scans or ():
+                self._by_index.setdefault(_number(scan), []).append(scan)
         if index not in self._splits and index in self._by_index:
             self._splits[index] = _words(*map(_count, self._by_index[index]))
         return self._splits.get(index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 
 from pyspark.sql import SparkSession
@@ -12,6 +13,8 @@ from indextables.errors import MissingDependencyError
 
 def local_session(name: str, *, cores: int = 2, memory: str = "2g") -> SparkSession:
     """A quiet session on this machine's cores; one clear error where there is no Java for it."""
+    if _java() is None:  # Spark's script would add lines of its own to ours
+        raise _java_is_missing()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark warns about the host's name
     builder = (
         SparkSession.builder.master(f"local[{cores}]")
@@ -29,9 +32,21 @@ def local_session(name: str, *, cores: int = 2, memory: str = "2g") -> SparkSess
     except Exception as error:
         if "JAVA_GATEWAY_EXITED" not in str(error) and not isinstance(error, FileNotFoundError):
             raise
-        raise MissingDependencyError(
-            "Spark did not start: it needs Java 17 or newer",
-            hint="install one (Debian: apt install openjdk-17-jre-headless) or set JAVA_HOME",
-        ) from error
+        raise _java_is_missing() from error
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _java() -> str | None:
+    """The program that Spark's script would run: the one of JAVA_HOME if that is set, else the first found."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which(os.path.join(home, "bin", "java") if home else "java")  # noqa: PTH118
+
+
+def _java_is_missing() -> MissingDependencyError:
+    home = os.environ.get("JAVA_HOME")
+    where = f", and JAVA_HOME={home} is none" if home else ""
+    return MissingDependencyError(
+        f"Spark did not start: it needs Java 17 or newer{where}",
+        hint="install one (Debian: apt install openjdk-17-jre-headless) or set JAVA_HOME",
+    )

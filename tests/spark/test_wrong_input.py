@@ -1,0 +1,176 @@
+"""Whatever a user gets wrong in Spark is said in one clear Python error, and nothing is written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from pyspark.sql import functions as sf
+from support.spark_tables import days, write_table
+
+import indextables as it
+from indextables.errors import (
+    ConfigError,
+    IndexTablesError,
+    MissingDependencyError,
+    NotATableError,
+    SchemaError,
+    SchemaMismatchError,
+    TableNotFoundError,
+    UnsupportedTypeError,
+)
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A table partitioned by day."""
+    write_table(tmp_path / "t", days(20).drop_columns(["st"]), partition_by=["day"])
+    return str(tmp_path / "t")
+
+
+def rows(spark, table):
+    return spark.read.format("indextables").load(table)
+
+
+def write(frame):
+    return frame.write.format("indextables")
+
+
+def said(error: BaseException) -> str:
+    """The message: a line or a few, and no stack of the JVM."""
+    text = str(error)
+    assert len(text.splitlines()) <= 6, text
+    assert not any(sign in text for sign in ("\tat ", "py4j", "Py4J", "Traceback", "java."))
+    assert error.__class__.__module__.startswith("indextables")
+    return text
+
+
+def test_a_path_that_is_no_table(spark, tmp_path):
+    """Nothing there, a directory of something else, a file; for reading, for SQL and for writing."""
+    (tmp_path / "file").write_text("x")
+    spark.range(3).write.parquet(str(tmp_path / "plain"))
+    nothing = str(tmp_path / "nothing")
+    for attempt in (
+        lambda: rows(spark, nothing),
+        lambda: spark.sql(f"SELECT * FROM indextables.`{nothing}`"),
+        lambda: spark.sql(f"INSERT INTO indextables.`{nothing}` SELECT 1"),
+        lambda: spark.sql(f"DESCRIBE HISTORY indextables.`{nothing}`"),
+        lambda: rows(spark, str(tmp_path / "file")),
+    ):
+        with pytest.raises(TableNotFoundError) as found:
+            attempt()
+        assert "there is no table" in said(found.value)
+    for place in ("plain", "file"):
+        with pytest.raises(NotATableError) as found:
+            write(spark.range(3)).mode("append").save(str(tmp_path / place))
+        assert "a table cannot be created there" in said(found.value)
+    assert (tmp_path / "file").read_text() == "x"
+    with pytest.raises(NotATableError) as found:
+        rows(spark, str(tmp_path / "plain"))
+    assert "convert" in said(found.value)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "words"),
+    [
+        (lambda s, t: s.read.format("indextables").option("verionAsOf", 1).load(t), "'versionAsOf'?"),
+        (lambda s, t: s.read.format("indextables").option("wher", "id = 1").load(t), "'where'?"),
+        (
+            lambda s, t: write(rows(s, t)).mode("append").option("mergeShema", True).save(t),
+            "'mergeSchema'?",
+        ),
+        (
+            lambda s, t: write(rows(s, t)).mode("append").option("maxRecordPerFile", 1).save(t),
+            "'maxRecordsPerFile'?",
+        ),
+        (
+            lambda s, t: (
+                write(rows(s, t))
+                .mode("append")
+                .option("spark.indextables.stats.truncation.maxLength", "many")
+                .save(t)
+            ),
+            "it is an integer",
+        ),
+    ],
+)
+def test_an_option_that_means_nothing(spark, table, attempt, words):
+    """The name that was meant, or what the value must be; nothing is committed."""
+    with pytest.raises(ConfigError) as found:
+        attempt(spark, table)
+    assert words in said(found.value)
+    assert it.Table(table).version == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["INTERVAL '1' DAY", "make_interval(1)", "NULL", "struct(NULL AS a)", "array(INTERVAL '1' DAY)"],
+)
+def test_a_type_that_the_format_cannot_hold(spark, tmp_path, value):
+    """The column and its type are named before a file is written."""
+    with pytest.raises(UnsupportedTypeError) as found:
+        write(spark.sql(f"SELECT 1 AS id, {value} AS x")).save(str(tmp_path / "t"))
+    assert "which a table cannot hold" in said(found.value)
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_other_partition_columns(spark, table, mode):
+    """The table's and the write's are both named."""
+    with pytest.raises(SchemaMismatchError) as found:
+        write(rows(spark, table)).mode(mode).partitionBy("name").save(table)
+    assert "partitioned by ['day'], this write by ['name']" in said(found.value)
+    assert rows(spark, table).count() == 20
+
+
+def test_columns_that_vanished_or_changed(spark, table):
+    """In the data of a write, in the condition of an overwrite, and in what cannot be a partition."""
+    frame = rows(spark, table)
+    for data, words in (
+        (frame.drop("score"), "column 'score' (double) is missing"),
+        (frame.withColumn("id", sf.col("name")), "column 'id' is string, the table has bigint"),
+        (frame.withColumn("extra", sf.lit(1)), "column 'extra' is not in the table"),
+    ):
+        with pytest.raises(SchemaMismatchError) as found:
+            write(data).mode("append").save(table)
+        assert words in said(found.value)
+    with pytest.raises(IndexTablesError) as found:
+        write(frame).mode("overwrite").option("replaceWhere", "gone = 1").save(table)
+    assert "no column 'gone'" in said(found.value)
+    with pytest.raises(SchemaError) as found:
+        write(frame.selectExpr("id", "map(1, 2) AS m")).partitionBy("m").save(f"{table}2")
+    assert "cannot be a partition" in said(found.value)
+
+
+def test_java_that_is_missing(tmp_path, monkeypatch):
+    """The command says so in one line, and so does a session of ours."""
+    environment = {**os.environ, "JAVA_HOME": str(tmp_path / "no java")}
+    done = subprocess.run(
+        [sys.executable, "-m", "indextables", "demo"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 1
+    problem = [line for line in done.stderr.splitlines() if line and not line.startswith("Starting")]
+    assert problem[0].startswith("error: Spark did not start: it needs Java 17 or newer")
+    assert len(problem) == 2  # and what to do
+
+    from indextables.engines.spark.local import local_session
+
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingDependencyError) as found:
+        local_session("no Java")
+    assert "Java 17" in said(found.value)
+
+
+def test_enable_takes_a_session(spark):
+    """Anything else is told what to give."""
+    with pytest.raises(IndexTablesError) as found:
+        it.enable("spark")
+    assert "SparkSession" in said(found.value)
+    assert it.enable(spark) is spark
