@@ -3,34 +3,66 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
-from pathlib import Path
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
 from typing import Any, TypeAlias
 
 from indextables.core.conditions.column import Column
 from indextables.core.conditions.predicate import BoolRef, Node, Predicate, Ref
 from indextables.core.sets.column_domain import ColumnDomain
-from indextables.errors import NotATableError, PredicateError, TableNotFoundError
+from indextables.errors import ConfigError, NotATableError, PredicateError, TableNotFoundError
 from indextables.log.moment import parse_moment
 from indextables.ops.foreign import foreign_format
 from indextables.sql.predicate import parse_predicate
 from indextables.storage.base import LogStore
 from indextables.storage.open import open_store
 
-Location: TypeAlias = str | Path | LogStore
+Location: TypeAlias = str | os.PathLike[str] | LogStore
 Moment: TypeAlias = int | str | dt.datetime
+Names: TypeAlias = str | Sequence[str]
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total) as work goes on."""
 
 
 def store_of(path: Location, options: Mapping[str, Any] | None) -> LogStore:
     """The store at a path or URI; a store is itself."""
-    return open_store(path, options=options) if isinstance(path, str | Path) else path
+    if isinstance(path, str | os.PathLike):
+        return open_store(os.fspath(path), options=options)
+    if not hasattr(path, "put_if_absent"):
+        raise ConfigError(
+            f"a {type(path).__name__} is not the place of a table", hint="pass a path, a URI or a store"
+        )
+    return path
 
 
-def moment_of(moment: Moment | None) -> int | dt.datetime | None:
-    """Milliseconds or an aware datetime; text is read as ISO."""
-    return parse_moment(moment) if isinstance(moment, str) else moment
+def names_of(names: Names) -> tuple[str, ...]:
+    """Names of columns; a text alone is one name, not its letters."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def point_in_time(
+    version: int | None, moment: Moment | None
+) -> tuple[int | None, int | dt.datetime | None]:
+    """A version, a moment (milliseconds or aware datetime; text is read as ISO), or neither: now."""
+    if version is not None and moment is not None:
+        raise ConfigError("a version and a timestamp exclude each other", hint="leave one of them out")
+    if version is not None and (not isinstance(version, Integral) or isinstance(version, bool)):
+        raise ConfigError(f"{version!r} is not a version", hint="versions are whole numbers from 0 on")
+    when = parse_moment(moment) if isinstance(moment, str) else moment
+    if isinstance(when, dt.datetime) and when.tzinfo is None:
+        raise ConfigError(
+            f"{when} has no time zone", hint="give it one: datetime(…, tzinfo=datetime.UTC)"
+        )
+    return None if version is None else int(version), when
+
+
+def count_of(limit: int | None) -> int | None:
+    """How many there may be at most; None for all."""
+    if limit is not None and (not isinstance(limit, int) or not 0 <= limit <= sys.maxsize):
+        raise ConfigError(f"{limit!r} is not a limit", hint="pass a whole number, or None for all")
+    return limit
 
 
 def condition_of(where: Any, timezone: str) -> Predicate | ColumnDomain | None:

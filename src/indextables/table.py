@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from indextables.arguments import (
     Location,
     Moment,
+    Names,
     Progress,
     condition_of,
-    moment_of,
+    count_of,
+    names_of,
     not_a_table,
+    point_in_time,
     predicate_of,
     store_of,
 )
@@ -67,8 +70,8 @@ class Table(Upkeep):
         path: Location,
         schema: Any,
         *,
-        partition_by: Sequence[str] = (),
-        record_key: Sequence[str] = (),
+        partition_by: Names = (),
+        record_key: Names = (),
         merge_mode: str | None = None,
         properties: Mapping[str, Any] | None = None,
         name: str | None = None,
@@ -84,8 +87,8 @@ class Table(Upkeep):
         """
         metadata = new_metadata(
             as_schema(schema),
-            partition_by=partition_by,
-            record_key=record_key,
+            partition_by=names_of(partition_by),
+            record_key=names_of(record_key),
             merge_mode=merge_mode,
             properties=properties,
             name=name,
@@ -139,11 +142,11 @@ class Table(Upkeep):
 
     def snapshot(self, version: int | None = None, timestamp: Moment | None = None) -> Snapshot:
         """The table now, at a version, or at a moment (milliseconds, ISO text or aware datetime)."""
-        return self._log.snapshot(version, moment_of(timestamp))
+        return self._log.snapshot(*point_in_time(version, timestamp))
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """The commits that are kept, newest first."""
-        return self._log.history(limit)
+        return self._log.history(count_of(limit))
 
     def describe_log(self, *, include_all: bool = False) -> Any:
         """The actions of the log as an Arrow table: from the newest checkpoint on, or all that are kept."""
@@ -176,7 +179,7 @@ class Table(Upkeep):
     def scan(
         self,
         where: Any = None,
-        columns: Sequence[str] | None = None,
+        columns: Names | None = None,
         *,
         version: int | None = None,
         timestamp: Moment | None = None,
@@ -191,7 +194,7 @@ class Table(Upkeep):
             timezone=timezone,
             read_optimized=read_optimized,
         )
-        return plan.scan(columns)
+        return plan.scan(None if columns is None else names_of(columns))
 
     def read(
         self,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from typing import Any, Self
 
-from indextables.arguments import Moment, Progress, moment_of, predicate_of
+from indextables.arguments import Moment, Names, Progress, names_of, point_in_time, predicate_of
 from indextables.arrow.executor import ArrowExecutor
-from indextables.config import Config
+from indextables.config import TARGET_FILE_SIZE, Config
 from indextables.core.curves import Curve
 from indextables.errors import ConfigError
 from indextables.log.transaction_log import TransactionLog
@@ -50,9 +50,9 @@ class Upkeep:
         self,
         where: Any = None,
         *,
-        z_order_by: Sequence[str] | None = None,
-        hilbert_by: Sequence[str] | None = None,
-        target_size: int | None = None,
+        z_order_by: Names | None = None,
+        hilbert_by: Names | None = None,
+        target_size: int | str | None = None,
         options: Mapping[str, Any] | None = None,
         timezone: str = "UTC",
     ) -> CommitResult:
@@ -69,8 +69,8 @@ class Upkeep:
             self._log,
             self._executor,
             Condition(predicate_of(where, timezone), timezone),
-            clustering=None if columns is None else Clustering(tuple(columns), curve),
-            target_bytes=target_size,
+            clustering=None if columns is None else Clustering(names_of(columns), curve),
+            target_bytes=_size(target_size),
             options=self._options(options),
         )
 
@@ -100,7 +100,7 @@ class Upkeep:
 
     def analyze(
         self,
-        columns: Sequence[str] | None = None,
+        columns: Names | None = None,
         *,
         rebuild: bool = False,
         progress: Progress | None = None,
@@ -110,15 +110,15 @@ class Upkeep:
         return _analyze.analyze(
             self._log,
             self._executor,
-            columns,
+            None if columns is None else names_of(columns),
             rebuild=rebuild,
             progress=progress,
             options=self._options(options),
         )
 
-    def drop_statistics(self, columns: Sequence[str]) -> CommitResult:
+    def drop_statistics(self, columns: Names) -> CommitResult:
         """Removes what the log says of the values of these columns; queries stay correct."""
-        return _analyze.drop_statistics(self._log, columns)
+        return _analyze.drop_statistics(self._log, names_of(columns))
 
     def statistics_info(self) -> list[_analyze.ColumnStatistics]:
         """Per column, how many splits have statistics."""
@@ -131,7 +131,7 @@ class Upkeep:
         """
         if (version is None) == (timestamp is None):
             raise ConfigError("restore needs a version or a timestamp", hint="restore(version=12)")
-        return restore(self._log, self._log.snapshot(version, moment_of(timestamp)))
+        return restore(self._log, self._log.snapshot(*point_in_time(version, timestamp)))
 
     def rollback(self, version: int) -> CommitResult:
         """Undoes what one version did; an error names the later version that builds on it."""
@@ -163,3 +163,10 @@ class Upkeep:
         lowered = {key.lower() for key in call or {}}
         weaker = {key: value for key, value in self._session.items() if key.lower() not in lowered}
         return {**weaker, **(call or {})}
+
+
+def _size(size: int | str | None) -> int | None:
+    """Bytes, or a text such as 128MB."""
+    if size is None or isinstance(size, int):
+        return size
+    return Config.of(write={TARGET_FILE_SIZE.key: size}).get(TARGET_FILE_SIZE)

@@ -46,8 +46,8 @@ class Stage:
 def demo(articles: int, splits: int, keep: bool) -> None:
     """Write a table of long articles with Spark and query it selectively.
 
-    Shows the log with and without truncated statistics, splits and bytes skipped, time travel, other
-    engines reading the same table, and the repair of a damaged log. Every number is measured in this run.
+    Shows the log with and without truncated statistics, splits and bytes skipped, upserts, time travel,
+    other engines reading the same table, and the repair of a damaged log. Every number is measured in this run.
 
     \b
     Example:
@@ -59,7 +59,7 @@ def demo(articles: int, splits: int, keep: bool) -> None:
     spark = enable(import_module("indextables.engines.spark.local").local_session("indextables demo"))
     try:
         stage = Stage(spark, root, articles, splits)
-        for step in (_write, _truncation, _queries, _time_travel, _without_jvm, _repair):
+        for step in (_write, _truncation, _queries, _upserts, _time_travel, _without_jvm, _repair):
             step(stage)
     finally:
         spark.stop()
@@ -122,6 +122,33 @@ def _queries(stage: Stage) -> None:
         )
 
 
+def _upserts(stage: Stage) -> None:
+    _title("Rows that change: a table with a record key")
+    path = str(stage.root / "keyed")
+    frame = _articles(stage).drop("body")
+    frame.write.format("indextables").option("recordKey", "id").save(path)
+    changed = frame.where("id % 1000 = 7").selectExpr(
+        "id", "published", "author", "score + 1000 AS score"
+    )
+    _, seconds = _timed(lambda: changed.write.format("indextables").mode("upsert").save(path))
+    base = Table(path).snapshot(version=0).total_bytes
+    written = Table(path).snapshot().total_bytes - base
+    _say(
+        "upsert",
+        f"{changed.count():,} rows in {seconds:.2f} s: {human_bytes(written)} written beside "
+        f"{human_bytes(base)}",
+    )
+    for verb, work in (("merged", None), ("compacted", Table(path).compact)):
+        if work is not None:
+            work()
+        rows, seconds = _timed(
+            stage.spark.read.format("indextables").load(path).where("score >= 1000").count
+        )
+        if rows != changed.count():
+            raise click.ClickException(f"{rows} rows changed, {changed.count()} were written")
+        _say(f"read {verb}", f"{rows:,} changed rows found in {seconds:.2f} s")
+
+
 def _time_travel(stage: Stage) -> None:
     _title("Time travel")
     Table(stage.table).delete(f"id < {stage.articles // 4}")
@@ -138,6 +165,17 @@ def _without_jvm(stage: Stage) -> None:
     scan = Table(stage.table).scan(where, columns=["id", "author", "score"])
     rows, seconds = _timed(scan.to_arrow)
     _say("Arrow", f"{rows.num_rows} rows in {seconds * 1000:.0f} ms: {scan.plan.report}")
+    duckdb = import_module("indextables.engines.duckdb.query")
+    select = "SELECT id FROM {} WHERE " + where  # noqa: S608 - numbers of our own
+    engines: dict[str, Callable[[], Any]] = {
+        "DuckDB": lambda: duckdb.query(select.format(f"indextables.`{stage.table}`")),
+        "Polars": lambda: it.scan_polars(stage.table).sql(select.format("self")).collect(),
+    }
+    for name, work in engines.items():
+        found, seconds = _timed(work)
+        if len(found) != rows.num_rows:
+            raise click.ClickException(f"{len(found)} rows from {name}, {rows.num_rows} from Arrow")
+        _say(name, f"{len(found)} rows in {seconds * 1000:.0f} ms")
 
 
 def _repair(stage: Stage) -> None:

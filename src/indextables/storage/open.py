@@ -23,6 +23,8 @@ def open_store(uri: str | Path, *, options: Mapping[str, Any] | None = None) -> 
     if not str(uri).strip():
         # an unset variable of a script must not mean the directory it happens to run in
         raise StorageError("the path of the table is empty", hint="'.' is the current directory")
+    if "\0" in str(uri):
+        raise StorageError(f"{str(uri)!r} has a NUL character, which no path has", uri=str(uri))
     location = root_of(str(uri)) if not isinstance(uri, Path) else root_of(str(uri.absolute()))
     if location is None:
         raise StorageError(

@@ -1,0 +1,88 @@
+"""Arguments of the wrong kind are typed errors with advice, before anything is read or written."""
+
+import datetime as dt
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import indextables as it
+from indextables.errors import ConfigError, IndexTablesError
+
+SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
+DATA = pa.table({"id": [1, 2], "text": ["a", "b"]}, SCHEMA)
+
+
+@pytest.fixture
+def table():
+    found = it.Table.create(f"memory://{uuid4()}", SCHEMA)
+    found.append(DATA)
+    return found
+
+
+@pytest.mark.parametrize("path", [5, None, b"bytes", ["a"], "", " ", "a\0b", Path("a\0b")])
+def test_what_is_no_place_is_refused(path):
+    """Above all the empty text: it is not the current directory."""
+    with pytest.raises(IndexTablesError) as caught:
+        it.Table(path)
+    assert not isinstance(caught.value, FileNotFoundError)
+    with pytest.raises(IndexTablesError):
+        it.Table.create(path, SCHEMA)
+
+
+def test_any_path_of_python_is_a_place(tmp_path):
+    """Path, text, and whatever has a file system path."""
+
+    class Place:
+        def __fspath__(self):
+            return str(tmp_path / "t")
+
+    it.Table.create(Place(), SCHEMA).append(DATA)
+    assert it.Table(tmp_path / "t").scan().count() == it.Table(str(tmp_path / "t")).scan().count() == 2
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: t.snapshot("1"),
+        lambda t: t.snapshot(1.5),
+        lambda t: t.snapshot(True),
+        lambda t: t.snapshot(1, "2024-01-01"),
+        lambda t: t.snapshot(timestamp="soon"),
+        lambda t: t.snapshot(timestamp=dt.datetime(2024, 1, 1)),
+        lambda t: t.restore("1"),
+        lambda t: t.restore(timestamp="soon"),
+        lambda t: t.history(-1),
+        lambda t: t.history("x"),
+        lambda t: t.history(2**70),
+        lambda t: t.optimize(target_size="large"),
+        lambda t: t.optimize(target_size=0),
+        lambda t: t.optimize(z_order_by=[]),
+    ],
+)
+def test_values_no_argument_can_have(table, call):
+    """ConfigError, which is a ValueError too, with a hint."""
+    with pytest.raises(ConfigError) as caught:
+        call(table)
+    assert caught.value.hint
+    assert isinstance(caught.value, ValueError)
+    assert table.version == 1
+
+
+def test_a_text_alone_is_one_name(tmp_path):
+    """Not its letters."""
+    table = it.Table.create(tmp_path / "t", SCHEMA, partition_by="text")
+    table.append(DATA)
+    assert table.snapshot().partition_columns == ("text",)
+    assert table.scan(columns="id").to_arrow().column_names == ["id"]
+    table.drop_statistics("id")
+    assert table.analyze("id").metrics["numAnalyzedFiles"] == 2
+    table.append(DATA)
+    assert table.optimize(z_order_by="id", target_size="1 MB").committed
+
+
+def test_integers_of_numpy_are_versions(table):
+    """As they come out of a data frame."""
+    assert table.snapshot(np.int64(0)).version == 0
