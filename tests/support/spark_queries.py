@@ -221,7 +221,7 @@ class Generator:
                 "b IS TRUE",
                 "b IS NOT FALSE",
                 "coalesce(b, false)",
-                "i32 + 1 > 3",
+                "i32 + 1L > 3",
                 "i32 % 2 = 0",
                 "abs(f64) > 1",
                 "CAST(i32 AS STRING) > '1'",
