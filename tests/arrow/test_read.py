@@ -57,6 +57,13 @@ def test_no_columns_at_all_still_count_rows(table):
     assert table.scan("id >= 45", columns=[]).count() == 5
 
 
+def test_a_condition_without_columns_counts_rows_too(table):
+    """`true` needs no column of a file, and its rows are counted all the same."""
+    assert table.scan("true").count() == 50
+    assert table.scan("1 = 2").count() == 0
+    assert table.scan("NULL OR true").count() == 50
+
+
 def test_an_unknown_column_is_named(table):
     """With the nearest name there is."""
     with pytest.raises(UnknownColumnError, match="did you mean"):

@@ -137,7 +137,9 @@ def _assemble(
             columns.append(align(batch.column(here[field.name]), field.type))
         else:
             columns.append(pa.nulls(batch.num_rows, type_to_arrow(field.type)))
-    rows = pa.RecordBatch.from_arrays(columns, schema=schema_to_arrow(StructType(tuple(fields))))
+    # one column more: a batch without any would not know how many rows it has
+    schema = schema_to_arrow(StructType(tuple(fields))).append(pa.field("", pa.null()))
+    rows = pa.RecordBatch.from_arrays([*columns, pa.nulls(batch.num_rows)], schema=schema)
     if reading.predicate is not None:
         rows = rows.filter(to_row_mask(reading.predicate, rows))
     return rows.select(list(reading.columns))
