@@ -11,11 +11,11 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pytest
+from support.interleave import InterleavedStore
 
 from indextables.errors import CommitConflictError
 from indextables.storage.open import open_store
 from indextables.table import Table
-from support.interleave import InterleavedStore
 
 SCHEMA = pa.schema(
     [

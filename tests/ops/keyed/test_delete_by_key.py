@@ -4,12 +4,12 @@ import pyarrow as pa
 import pytest
 
 import indextables as it
-from indextables.errors import DuplicateKeyError, PredicateError
-from indextables.ops.condition import SamePartitions
-from indextables.ops.rewrite import overwrite
 from indextables.arrow.executor import ArrowExecutor
+from indextables.errors import DuplicateKeyError, PredicateError
 from indextables.log.actions import Txn
 from indextables.log.transaction_log import TransactionLog
+from indextables.ops.condition import SamePartitions
+from indextables.ops.rewrite import overwrite
 from indextables.storage.open import open_store
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.int64()), ("p", pa.string())])

@@ -5,11 +5,11 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pytest
+from support.faults import CrashingStore, FaultyStore, SimulatedCrash
 
 import indextables as it
 from indextables.errors import IndexTablesError
 from indextables.storage.open import open_store
-from support.faults import CrashingStore, FaultyStore, SimulatedCrash
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string()), ("p", pa.string())])
 

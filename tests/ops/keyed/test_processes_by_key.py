@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from support.upserter import SHARED
 
 import indextables as it
-from support.upserter import SHARED
 
 SCHEMA = pa.schema(
     [pa.field("id", pa.int64(), nullable=False), ("writer", pa.int64()), ("number", pa.int64())]

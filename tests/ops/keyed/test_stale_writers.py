@@ -5,10 +5,10 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pytest
+from support.interleave import InterleavedStore
 
 from indextables.storage.open import open_store
 from indextables.table import Table
-from support.interleave import InterleavedStore
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string()), ("w", pa.string())])
 

@@ -2,12 +2,14 @@
 
 import datetime as dt
 import json
+from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
 import indextables as it
+from indextables.arrow.executor import ArrowExecutor
 from indextables.errors import (
     ConfigError,
     DuplicateKeyError,
@@ -19,13 +21,11 @@ from indextables.errors import (
 from indextables.log.actions import MERGE_ON_READ, Metadata, Txn
 from indextables.log.plan import ChangeSchema, CommitPlan
 from indextables.log.transaction_log import TransactionLog
-from indextables.arrow.executor import ArrowExecutor
 from indextables.ops.append import append
-from indextables.ops.create_as import create_as
 from indextables.ops.create import as_schema, new_metadata
+from indextables.ops.create_as import create_as
 from indextables.ops.replace import replace_table
 from indextables.storage.open import open_store
-from dataclasses import replace
 
 SCHEMA = pa.schema(
     [pa.field("id", pa.int64(), nullable=False), ("v", pa.string()), ("w", pa.int64()), ("p", pa.string())]
