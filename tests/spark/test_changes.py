@@ -160,7 +160,7 @@ def test_merge_into_of_a_dataframe_is_the_same_merge(spark, small):
 
 MERGE = (
     "MERGE INTO {t} t USING (SELECT 9L AS id) s ON t.id = s.id "
-    "WHEN NOT MATCHED THEN INSERT (id, v) VALUES (9, 1) WHEN MATCHED THEN UPDATE SET v = 2"
+    "WHEN MATCHED THEN UPDATE SET v = 2 WHEN NOT MATCHED THEN INSERT (id, v) VALUES (9, 1)"
 )
 INCREMENT = "UPDATE {t} SET v = v + 1 WHERE id + 0 = 2"
 RACES = [

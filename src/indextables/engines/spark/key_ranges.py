@@ -45,33 +45,51 @@ class KeyRange:
         return column.between(values[0], values[1])
 
 
-def key_ranges(rows: DataFrame, schema: StructType, key: Sequence[str]) -> list[KeyRange]:
-    """What can be said about the keys of these rows; a type whose values cannot be carried says nothing."""
+@dataclass(frozen=True)
+class Keys:
+    """What is known of the keys of some rows."""
+
+    ranges: tuple[KeyRange, ...] = ()
+    """By column; a column whose values cannot be carried says nothing."""
+    are_distinct: bool = False
+    """True if no key is there twice; False says nothing."""
+
+    @property
+    def condition(self) -> Predicate:
+        """TRUE for every row that may have one of the keys."""
+        return And(tuple(each.condition for each in self.ranges))
+
+    @property
+    def filter(self) -> Column | None:
+        """The same as a filter that reaches the files; None if nothing is known."""
+        if not self.ranges:
+            return None
+        return reduce(Column.__and__, (each.filter for each in self.ranges))
+
+
+def keys_of(rows: DataFrame, schema: StructType, key: Sequence[str]) -> Keys:
+    """What can be said about the keys of these rows in one look at them, or two if they are many."""
     fields = [f for f in schema if f.name in key and _is_known(f)]
     if not fields:
-        return []
+        return Keys()
     physical = [_physical(F.col(quoted(f.name)), f) for f in fields]
     some = rows.select(physical).limit(_FEW + 1).collect()
     if not some:
-        return []
+        return Keys(are_distinct=True)
     if len(some) <= _FEW:
-        return [
-            KeyRange(f, tuple(dict.fromkeys(row[i] for row in some)), is_list=True)
-            for i, f in enumerate(fields)
-        ]
+        lists = (tuple(dict.fromkeys(column)) for column in zip(*some, strict=True))
+        ranges = tuple(
+            KeyRange(f, values, is_list=True) for f, values in zip(fields, lists, strict=True)
+        )
+        is_whole = len(fields) == len(key)
+        return Keys(ranges, are_distinct=is_whole and len(set(map(tuple, some))) == len(some))
     bounds = [made for column in physical for made in (F.min(column), F.max(column))]
     (found,) = rows.agg(*bounds).collect()
-    return [KeyRange(f, (found[2 * i], found[2 * i + 1]), is_list=False) for i, f in enumerate(fields)]
-
-
-def condition_of(ranges: Sequence[KeyRange]) -> Predicate:
-    """TRUE for every row that may have one of the keys."""
-    return And(tuple(each.condition for each in ranges))
-
-
-def filter_of(ranges: Sequence[KeyRange]) -> Column | None:
-    """The same as a filter that reaches the files; None if nothing is known."""
-    return reduce(Column.__and__, (each.filter for each in ranges)) if ranges else None
+    return Keys(
+        tuple(
+            KeyRange(f, (found[2 * i], found[2 * i + 1]), is_list=False) for i, f in enumerate(fields)
+        )
+    )
 
 
 def _is_known(field: Field) -> bool:

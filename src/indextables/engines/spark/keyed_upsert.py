@@ -15,7 +15,7 @@ from indextables.engines.spark.attributes import columns_in
 from indextables.engines.spark.change_clauses import Clause
 from indextables.engines.spark.change_rows import IN_SOURCE, Target, changed_rows, joined, kept
 from indextables.engines.spark.fit import fit, frame_schema, spark_type
-from indextables.engines.spark.key_ranges import condition_of, filter_of, key_ranges
+from indextables.engines.spark.key_ranges import keys_of
 from indextables.engines.spark.keyed import (
     KeyedWriter,
     keyed_target,
@@ -71,9 +71,10 @@ class KeyedUpsert:
         rule = MergeRule.of(metadata.properties)
         given = _given(rows, metadata.schema, rule)
         fitted = fit(rows, given, merge=self.merge_schema, assign=self.assign)
-        refuse_repeated_keys(fitted, rule.key)
-        ranges = key_ranges(fitted, metadata.schema, rule.key)
-        target = keyed_target(self.session, self.table, snapshot, filter_of(ranges))
+        keys = keys_of(fitted, metadata.schema, rule.key)
+        if not keys.are_distinct:
+            refuse_repeated_keys(fitted, rule.key)
+        target = keyed_target(self.session, self.table, snapshot, keys.filter)
         changes = with_moves(_changes(target, fitted, given, metadata), metadata)
         is_partial = len(given.fields) < len(metadata.schema.fields)
         target_of = write_target(
@@ -89,13 +90,12 @@ class KeyedUpsert:
         )
         with kept(changes) as found:
             files = writer.write(found)
-        keys = condition_of(ranges)
         changed: tuple[Action, ...] = () if metadata == snapshot.metadata else (metadata,)
         return CommitPlan(
             Upsert(
-                keys,
+                keys.condition,
                 files.groups,
-                inserted=keys if files.bases.adds else None,
+                inserted=keys.condition if files.bases.adds else None,
                 partial=is_partial,
             ),
             self.operation,
