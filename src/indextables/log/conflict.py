@@ -16,6 +16,9 @@ The columns of this table are what the winner *did*, read from its actions; one 
 A winner may also have brought old rows back (`Winner.revived`): it took a log file out of a slice, or put
 in a file older than itself. Rows that were judged hidden are visible then, so a rewrite or an upsert is
 planned again, and a compaction leaves such a slice alone: what it folded is not all there is.
+
+"My group" is one that loses a file to me or gets a log from me. An upsert relies on where its keys are; of
+those it inserts, on their being nowhere; and if it sets some columns only, on the rows it sets them of.
 """
 
 from __future__ import annotations
@@ -170,8 +173,8 @@ def _rewrite(plan: CommitPlan, verb: Rewrite, winner: Winner) -> Outcome:
     if lost := plan.removed() & winner.removed:
         return Replan(f"version {winner.version} removed {min(lost)!r} too")
     logged = plan.logged_groups()
-    if gone := logged & winner.vanished_groups:
-        return Replan(f"version {winner.version} removed the file group {min(gone)!r}")
+    if gone := logged & (winner.vanished_groups | winner.shrunk_groups):
+        return Replan(f"version {winner.version} removed rows of the file group {min(gone)!r}")
     if (winner.before.groups_of(plan.removed()) | logged) & winner.log_groups:
         # A file of mine would be newer than this log: what replaces a file would bring its rows back,
         # and a delete would hit a row that no longer satisfies the condition.
