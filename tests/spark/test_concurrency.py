@@ -83,6 +83,7 @@ def test_quick_queries_while_everything_is_collected(spark, table, collecting):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_two_hundred_quick_queries_while_everything_is_collected(spark, table, collecting):
     """The long version."""
     quick_queries(spark, table, 200)
@@ -96,9 +97,10 @@ def test_indexes_are_forgotten_with_their_dataframes(spark, table):
         found = list(pool.dict.values())
         return sum(isinstance(each, TableFileIndex) for each in found)
 
-    for _ in range(30):
-        load(spark, table)
+    frames = [load(spark, table) for _ in range(30)]
     most = indexes()
+    assert most >= len(frames)
+    del frames
     for _ in range(50):
         gc.collect()
         spark._jvm.java.lang.System.gc()
