@@ -67,13 +67,22 @@ def loaded(spark, table, **options):
     return spark.read.format("indextables").options(**options).load(table.uri)
 
 
-@pytest.mark.parametrize("partition_by", [("day",), ()], ids=["partitioned", "plain"])
-def test_spark_shows_what_is_left_after_replacing_and_deleting(spark, tmp_path, partition_by):
+@pytest.mark.parametrize(
+    ("partition_by", "conditions"),
+    [
+        pytest.param(("day",), CONDITIONS, id="partitioned"),
+        pytest.param(("day",), MORE, id="more", marks=pytest.mark.slow),
+        pytest.param((), [*CONDITIONS, *MORE], id="plain", marks=pytest.mark.slow),
+    ],
+)
+def test_spark_shows_what_is_left_after_replacing_and_deleting(
+    spark, tmp_path, partition_by, conditions
+):
     """Whole, by version, filtered in ways that reach the files, and the base files alone."""
     table = make(tmp_path / "t", partition_by=partition_by)
     frame = loaded(spark, table)
     assert frame.columns == SCHEMA.names
-    for condition in CONDITIONS:
+    for condition in conditions:
         expected = sorted_rows(table.scan(condition).to_arrow())
         assert sorted_rows(frame.where(condition).toArrow()) == expected, condition
     old = table.scan(version=3).to_arrow()
@@ -95,7 +104,7 @@ def test_columns_of_one_row_come_from_several_files(spark, tmp_path):
     table.delete("id = 8")
     table.upsert(part(id=[8], name=["again"], day=[2]))
     frame = loaded(spark, table)
-    for condition in [*CONDITIONS, "v = -1 AND name IS NULL", "id = 8"]:
+    for condition in ["true", "v = -1 AND name IS NULL", "id = 8", "day = 1"]:
         expected = sorted_rows(table.scan(condition).to_arrow())
         assert sorted_rows(frame.where(condition).toArrow()) == expected, condition
 
