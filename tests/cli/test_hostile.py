@@ -3,6 +3,8 @@
 import errno
 import json
 import os
+import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -165,6 +167,63 @@ def test_errors_of_the_system_name_the_file_and_what_to_do(texts, monkeypatch, n
     assert f"{texts}/_transaction_log" in err
     assert os.strerror(number) in err
     assert hint in err
+
+
+def damaged(data, random_):
+    """A file of the log after one accident."""
+    match random_.randrange(5):
+        case 0:
+            return data[: random_.randrange(len(data))]
+        case 1:
+            at = random_.randrange(len(data))
+            return data[:at] + bytes([data[at] ^ 1 << random_.randrange(8)]) + data[at + 1 :]
+        case 2:
+            at = random_.randrange(len(data))
+            return (
+                data[:at]
+                + random_.randbytes(random_.randrange(1, 40))
+                + data[at + random_.randrange(40) :]
+            )
+        case 3:
+            lines = data.split(b"\n")
+            random_.shuffle(lines)
+            return b"\n".join(lines)
+        case _:
+            odd = [b"null", b"-1", b'"x"', b"[]", b"{}", b"1e400", b"9" * 30, b"true"]
+            value = re.compile(rb'("\w+":)("[^"]*"|\d+|null|true|false)')
+            return value.sub(
+                lambda m: m[1] + (random_.choice(odd) if random_.random() < 0.1 else m[2]), data
+            )
+
+
+@pytest.mark.parametrize(
+    "rounds", [10, pytest.param(300, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])]
+)
+def test_fuzz_every_command_answers_a_damaged_log_in_words(tmp_path, rounds):
+    """An answer or an error of ours with exit code 1; never a traceback, and nothing is changed."""
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("text", pa.string())])
+    table = it.Table.create(tmp_path / "t", schema, record_key=["id"])
+    for i in range(3):
+        table.upsert(pa.table({"id": [i, i + 1], "text": ["a", "b"]}, schema))
+    table.checkpoint()
+    table.delete("id = 2")
+    log = tmp_path / "t" / "_transaction_log"
+    whole = {path: path.read_bytes() for path in sorted(log.iterdir())}
+    for seed in range(rounds):
+        random_ = random.Random(seed)
+        for path, data in whole.items():
+            path.write_bytes(data)
+        victim = random_.choice(list(whole))
+        victim.write_bytes(damaged(whole[victim], random_))
+        before = {path: path.read_bytes() for path in log.iterdir()}
+        for words in (
+            *(("describe",), ("history",), ("log", "--all"), ("check",), ("report",), ("vacuum",)),
+            *(("explain", "id = 3", "--splits"), ("truncate-time-travel",)),
+        ):
+            code, _, err = run(words[0], tmp_path / "t", *words[1:])  # raises what is no error of ours
+            assert code in {0, 1}, (seed, words)
+            assert code == 0 or err, (seed, words)
+        assert {path: path.read_bytes() for path in log.iterdir()} == before, seed
 
 
 # -- input -------------------------------------------------------------------------------------

@@ -91,3 +91,20 @@ def test_what_cannot_be_done_is_one_message(articles, words, what):
     code, out, err = run(*(articles if word == "TABLE" else word for word in words))
     assert (code, out) == (1, "")
     assert what in err
+
+
+def test_convert_adopts_parquet_where_it_is(tmp_path):
+    """Partitions by the names of directories; the files stay as they are."""
+    import pyarrow.parquet as pq
+
+    for day in (1, 2):
+        (tmp_path / f"day={day}").mkdir()
+        pq.write_table(pa.table({"a": [day, day + 1]}), tmp_path / f"day={day}" / "x.parquet")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
+    done = run_json("convert", tmp_path)
+    assert (done["files"], done["partitioned by"]) == (2, ["day"])
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
+    assert len(run_json("files", tmp_path, "--where", "a = 3")) == 1
+    code, _, err = run("convert", tmp_path)
+    assert code == 1
+    assert "already" in err

@@ -17,7 +17,7 @@ from indextables.cli.output import advise
 from indextables.cli.repair import repair
 from indextables.cli.sql import sql
 from indextables.cli.streams import messages_shown, prepare_streams, silence_stdout
-from indextables.cli.versions import compact, restore, rollback
+from indextables.cli.versions import compact, convert, restore, rollback
 from indextables.errors import IndexTablesError
 
 PROBLEM_FOUND = 1
@@ -79,5 +79,5 @@ LOOK = (describe, history, files, log, plan, explain, report, check)
 CHANGE = (analyze, optimize, compact, restore, rollback, checkpoint)
 CLEAN = (vacuum, truncate_time_travel, repair)
 
-for command in (demo, sql, *LOOK, *CHANGE, *CLEAN):
+for command in (demo, sql, convert, *LOOK, *CHANGE, *CLEAN):
     main.add_command(command)

@@ -1,4 +1,4 @@
-"""Commands that commit a version without new rows: compact, restore, rollback."""
+"""Commands that commit a version without new rows: convert, compact, restore, rollback."""
 
 from __future__ import annotations
 
@@ -10,8 +10,28 @@ from indextables.cli.output import (
     progress,
     settings_option,
     show_commit,
+    show_facts,
 )
 from indextables.table import Table
+
+
+@click.command(short_help="Adopt a directory of Parquet files as a table.")
+@click.argument("directory")
+@format_option
+def convert(directory: str, output: OutputFormat) -> None:
+    """Adopt a directory of Parquet files where it is: a log with statistics is added, no file is touched.
+
+    Directories such as day=2024-01-01 become partitions.
+
+    \b
+    Example:
+      indextables convert ./old-parquet
+    """
+    with progress("reading footers") as advance:
+        table = Table.convert(directory, progress=advance)
+    snapshot = table.snapshot()
+    facts = {"table": table.uri, "version": snapshot.version, "files": snapshot.num_files}
+    show_facts({**facts, "partitioned by": list(snapshot.partition_columns)}, output)
 
 
 @click.command(short_help="Fold the log files of upserts and deletes into base files.")
