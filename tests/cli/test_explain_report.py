@@ -143,6 +143,23 @@ def test_missing_statistics_many_small_splits_and_removed_files_are_noticed(tmp_
     assert commands == ["analyze", "optimize", "vacuum"]
 
 
+def test_log_files_of_a_keyed_table_are_not_taken_for_rows(tmp_path):
+    """What has to be merged is not counted, a log of deleted keys lacks no statistics, and the advice is compact."""
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())])
+    table = it.Table.create(tmp_path / "t", schema, record_key=["id"])
+    table.upsert(pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]}, schema))
+    table.upsert(pa.table({"id": [2], "name": ["B"]}, schema))
+    table.delete("id = 3")
+    found = run_json("report", tmp_path / "t")
+    assert (found["rows"], found["files"], found["log_files"]) == (None, 3, 2)
+    assert {c["column"]: c["missing"] for c in found["columns"]} == {"id": 0, "name": 0}
+    assert [one["command"].split()[1] for one in found["advice"]] == ["compact"]
+    assert run("report", tmp_path / "t", "--html", "-")[0] == 0
+    run_json("compact", tmp_path / "t")
+    found = run_json("report", tmp_path / "t")
+    assert (found["rows"], found["files"], found["log_files"]) == (2, 1, 0)
+
+
 class Page(html.parser.HTMLParser):
     """Checks that every tag is closed, and keeps the text."""
 

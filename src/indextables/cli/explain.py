@@ -123,9 +123,7 @@ def report(table: str, page: str | None, output: OutputFormat) -> None:
         return
     show_facts(_facts(found), output)
     click.echo()
-    show_rows(
-        [_column_row(column, found.snapshot.num_files) for column in found.columns], _COLUMNS, output
-    )
+    show_rows(list(map(_column_row, found.columns)), _COLUMNS, output)
     click.echo()
     show_rows([{"size": name, "splits": count} for name, count in found.sizes.items()], _SIZES, output)
     for one in advice_for(found):
@@ -144,6 +142,7 @@ def _facts(found: TableReport) -> dict[str, Any]:
         "committed": human_moment(snapshot.timestamp_ms),
         "rows": found.rows,
         "splits": f"{snapshot.num_files:,}, {human_bytes(snapshot.total_bytes)}",
+        "log files": found.log_files or None,
         "partitions": found.partitions or None,
         "log": f"{log.commits:,} commits, {log.checkpoints:,} checkpoints, {human_bytes(log.total_bytes)}",
         "read to open": f"{human_bytes(log.opening_bytes)}, {log.commits_to_replay:,} commits to replay",
@@ -152,14 +151,14 @@ def _facts(found: TableReport) -> dict[str, Any]:
     }
 
 
-def _column_row(column: ColumnReport, splits: int) -> dict[str, Any]:
+def _column_row(column: ColumnReport) -> dict[str, Any]:
     reach = column.reach
     return {
         "column": reach.column,
         "type": reach.type,
         "lowest": reach.lowest,
         "highest": reach.highest,
-        "with statistics": splits - reach.missing,
+        "with statistics": column.splits - reach.missing,
         "shortened": reach.shortened,
         "equality reads": None if column.point_reads is None else round(column.point_reads, 1),
     }
@@ -173,6 +172,7 @@ def _report_json(found: TableReport) -> dict[str, Any]:
         "rows": found.rows,
         "files": found.snapshot.num_files,
         "bytes": found.snapshot.total_bytes,
+        "log_files": found.log_files,
         "partitions": found.partitions,
         "removed_files": found.removed_files,
         "sizes": dict(found.sizes),

@@ -48,6 +48,12 @@ def _statistics(report: TableReport, path: str) -> Iterator[Advice]:
 
 
 def _layout(report: TableReport, path: str) -> Iterator[Advice]:
+    if report.log_files:
+        yield Advice(
+            f"{counted(report.log_files, 'log file')} of upserts and deletes are merged by every reader",
+            f"indextables compact {path}",
+        )
+        return
     total = report.snapshot.total_bytes
     packed = report.partitions + total // report.target_bytes + 1
     if report.small_files >= _FEW and report.snapshot.num_files > 2 * packed:

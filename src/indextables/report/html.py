@@ -35,7 +35,7 @@ def html_page(report: TableReport) -> str:
     facts = [
         ("version", f"{snapshot.version:,}", human_moment(snapshot.timestamp_ms) or ""),
         ("rows", "unknown" if report.rows is None else f"{report.rows:,}", ""),
-        ("splits", f"{snapshot.num_files:,}", human_bytes(snapshot.total_bytes)),
+        ("splits", f"{snapshot.num_files:,}", _files(report)),
         ("partitions", f"{report.partitions:,}", ", ".join(snapshot.partition_columns)),
         ("log", human_bytes(log.total_bytes), f"{counted(log.commits, 'commit')}"),
         ("read to open", human_bytes(log.opening_bytes), counted(log.commits_to_replay, "commit")),
@@ -61,6 +61,11 @@ def html_page(report: TableReport) -> str:
     )
 
 
+def _files(report: TableReport) -> str:
+    logs = f", {counted(report.log_files, 'log file')} of them" if report.log_files else ""
+    return human_bytes(report.snapshot.total_bytes) + logs
+
+
 def _share(saved: int, report: TableReport) -> str:
     whole = saved + report.log.total_bytes
     return f"{saved / whole:.1%} of what the log would be" if saved else ""
@@ -84,11 +89,11 @@ def _advice(report: TableReport) -> str:
 
 def _columns(report: TableReport) -> str:
     header = ("column", "type", "lowest", "highest", "splits with statistics", "an equality reads")
-    return _table(header, (_column(column, report.snapshot.num_files) for column in report.columns))
+    return _table(header, map(_column, report.columns))
 
 
-def _column(column: ColumnReport, splits: int) -> Sequence[str]:
-    reach = column.reach
+def _column(column: ColumnReport) -> Sequence[str]:
+    reach, splits = column.reach, column.splits
     known = splits - reach.missing
     note = "partition" if reach.partition else f"{reach.shortened} shortened" if reach.shortened else ""
     reads = "" if column.point_reads is None else f"{column.point_reads:,.1f} of {splits:,} splits"

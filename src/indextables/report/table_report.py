@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.config import CHECKPOINT_INTERVAL, TARGET_FILE_SIZE, Config
+from indextables.core.arrays import as_mask
 from indextables.core.pruning.index import ColumnStatsIndex
 from indextables.core.pruning.prune import overlaps
 from indextables.core.sets.states import States
@@ -37,6 +38,8 @@ class ColumnReport:
     """One column: its reach, and how well the splits are told apart by it."""
 
     reach: ColumnReach
+    splits: int
+    """Splits that hold rows: a log of deleted keys is none."""
     orderable: bool
     """Whether its type has an order, so that there could be bounds."""
     dropped: int
@@ -66,6 +69,9 @@ class TableReport:
     uri: str
     snapshot: Snapshot
     rows: int | None
+    """None where a split does not say, or log files have to be merged first."""
+    log_files: int
+    """Files of upserts and deletes that wait to be compacted."""
     sizes: Mapping[str, int]
     """Files by size class."""
     small_files: int
@@ -91,18 +97,21 @@ def table_report(
     snapshot, history = table.snapshot(), table.history()
     config = Config.of(table=snapshot.properties)
     target = config.get(TARGET_FILE_SIZE)
+    is_log = as_mask(pc.equal(snapshot.column("kind"), "log"))
+    holds_rows = ~as_mask(pc.equal(snapshot.column("block"), "delete"))
     sizes = np.asarray(snapshot.column("size").fill_null(0))
     return TableReport(
         uri=table.uri,
         snapshot=snapshot,
-        rows=_rows(snapshot),
+        rows=None if is_log.any() else _rows(snapshot),
+        log_files=int(np.count_nonzero(is_log)),
         sizes=_by_size(sizes),
-        small_files=int(np.count_nonzero(sizes < target * 3 // 4)),
+        small_files=int(np.count_nonzero((sizes < target * 3 // 4) & ~is_log)),
         target_bytes=target,
         checkpoint_interval=config.get(CHECKPOINT_INTERVAL),
         partitions=_partitions(snapshot),
         removed_files=snapshot.tombstones.num_rows,
-        columns=tuple(_columns(snapshot)),
+        columns=tuple(_columns(snapshot.part(holds_rows))),
         log=_log(list_log(store, LogNames()), history),
         history=tuple(history[:recent]),
     )
@@ -136,7 +145,9 @@ def _columns(snapshot: Snapshot) -> list[ColumnReport]:
         ordered = is_orderable(leaf.type, leaf.field.metadata)
         reads = _point_reads(index, leaf.path) if ordered else None
         count = 0 if dropped is None else int(np.count_nonzero(dropped))
-        found.append(ColumnReport(column_reach(index, leaf.path), ordered, count, reads))
+        found.append(
+            ColumnReport(column_reach(index, leaf.path), index.num_rows, ordered, count, reads)
+        )
     return found
 
 
