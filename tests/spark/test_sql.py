@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 
+from pathlib import Path
+
 import pytest
 from pyspark.errors import AnalysisException, ParseException
 from support.spark_tables import days, write_table
@@ -205,6 +207,8 @@ def test_a_database_of_the_same_name_keeps_its_tables(spark, t):
         spark.sql("CREATE TABLE indextables.mine USING parquet AS SELECT 42 AS x")
         assert one(spark, "SELECT x FROM indextables.mine") == 42
         assert spark.table("indextables.mine").count() == 1
+        assert spark.catalog.tableExists("indextables.mine")
+        assert not Path("mine").exists(), "it is Spark's, not a table at the path 'mine'"
         assert one(spark, f"SELECT count(*) FROM {t}") == 300
     finally:
         spark.sql("DROP DATABASE indextables CASCADE")

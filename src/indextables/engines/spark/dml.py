@@ -9,6 +9,7 @@ import orjson
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from indextables.engines.spark.formats import is_ours
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.plan_rewrite import Rewriter, frame_of, name_path, relation_path
 from indextables.engines.spark.statements import Change, Create, Insert, Statement, carry_out
@@ -71,7 +72,9 @@ def _change(session: SparkSession, plan: Any) -> Statement | None:
 def _create(session: SparkSession, plan: Any) -> Statement | None:
     name = plan.name()
     path = name_path(session, name.nameParts()) if name.nodeName() == "UnresolvedIdentifier" else None
-    if path is None:
+    provider = plan.tableSpec().provider()
+    # USING parquet: a table of the catalog, in a database that happens to have our name
+    if path is None or (provider.isDefined() and not is_ours(provider.get())):
         return None
     is_filled = plan.nodeName().endswith("AsSelect")
     replaces = plan.nodeName().startswith("Replace")
