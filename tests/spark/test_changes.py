@@ -95,6 +95,7 @@ WRONG = [
     ("UPDATE {t} SET v = unknown", AnalysisException, "unknown"),
     ("MERGE INTO {t} t USING (SELECT 1L id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *",
      errors.UnknownColumnError, "'g'"),
+    ("WITH q AS (SELECT 1L id) DELETE FROM {t} WHERE id IN (SELECT id FROM q)", errors.IndexTablesError, "WITH"),
     ("MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT 1L id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
      errors.SchemaEvolutionError, "SCHEMA EVOLUTION"),
     ("MERGE INTO {t} t USING (SELECT 1L id UNION ALL SELECT 1L) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 0",
