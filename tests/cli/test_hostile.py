@@ -75,7 +75,7 @@ def a_log(path):
         (lambda path: None, "there is no table"),
         (Path.mkdir, "there is no table"),
         (empty_log, "there is no table"),
-        (a_file, "there is no table"),
+        (a_file, "is a file"),
         (garbage, "000000000000000000.json, line 1"),
         (parquet, "plain Parquet files"),
         (delta, "Delta Lake"),
