@@ -148,3 +148,18 @@ def test_a_result_comes_in_every_form(table, q):
     assert result.to_polars().rows()[0][1:] == (3.0, "b3", 0)
     assert result.to_duckdb().fetchall()[0][2] == "b3"
     assert table.read(query_builder=q[q["a"] == 3], version=0).to_arrow().num_rows == 0
+
+
+@pytest.mark.parametrize("mode", ["record", "columns"])
+def test_the_first_rows_of_slices_are_the_same_whatever_can_be_skipped(q, mode):
+    """A slice stays where its oldest file is, even if only a newer log of it has to be read."""
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.int64())])
+    table = it.Table.create(f"memory://{uuid4()}", schema, record_key=["id"], merge_mode=mode)
+    for ids, v in (([1, 2, 3], 1), ([11, 12, 13], 7), ([2], 9)):
+        table.upsert(pa.table({"id": ids, "v": [v] * len(ids)}, schema))
+    q = q[q["v"] > 5]
+    for query in (q.head(1), q.row_range((1, 3)), q.tail(1), q):
+        skipping = table.read(query).to_arrow()
+        assert skipping.to_pylist() == query.execute(table.scan().to_arrow()).to_pylist()
+    table.drop_statistics(["v"])
+    assert table.read(q).to_arrow().column("id").to_pylist() == [2, 11, 12, 13]

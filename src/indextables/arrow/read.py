@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from indextables.core.arrays import FileMask, as_mask
 from indextables.log.split import Split
 from indextables.scan.merge import Piece
 from indextables.scan.plan import Plan
+from indextables.scan.snapshot_slices import slices_of
 from indextables.scan.stats import Recorder
 from indextables.storage.base import LogStore
 
@@ -43,18 +45,27 @@ def plain_files(plan: Plan) -> FileMask:
 def units_of(plan: Plan, *, without: FileMask | None = None) -> list[Unit]:
     """What the plan reads rows from, in the order of the table; a slice is where its oldest file is.
 
-    `without` are plain files that someone else reads.
+    That file's place counts even where it is not read: which of two rows comes first must not depend on
+    what could be skipped. `without` are plain files that someone else reads.
     """
-    if not plan.pieces:
+    slices = slices_of(plan.snapshot)
+    if slices is None:
         return list(plan.files if without is None else plan.snapshot.splits(plan.rows & ~without))
-    wanted = plan.bare if without is None else plan.bare & ~without
+    wanted = plan.bare if plan.pieces else plan.rows
+    wanted = wanted if without is None else wanted & ~without
     beside: dict[str, list[Split]] = {piece.group: [] for piece in plan.pieces}
-    units: list[Unit] = []
-    for split, is_wanted in zip(plan.files, wanted[plan.mask].tolist(), strict=True):
-        if is_wanted:
-            beside.get(split.file_group or split.path, units).append(split)
-    units += [_with_files(piece, beside[piece.group]) for piece in plan.pieces]
-    return sorted(units, key=_place)
+    places: dict[str, int] = {}
+    units: list[tuple[int, Unit]] = []
+    at = slices.places[plan.mask].tolist()
+    for split, place, is_wanted in zip(plan.files, at, wanted[plan.mask].tolist(), strict=True):
+        group = split.file_group or split.path
+        places[group] = place
+        if is_wanted and group in beside:
+            beside[group].append(split)
+        elif is_wanted:
+            units.append((place, split))
+    units += [(places[p.group], _with_files(p, beside[p.group])) for p in plan.pieces]
+    return [unit for _, unit in sorted(units, key=itemgetter(0))]
 
 
 def _with_files(piece: Piece, more: Sequence[Split]) -> Piece:
@@ -114,8 +125,8 @@ def _files(unit: Unit) -> Sequence[Split]:
     return (*unit.files, *unit.logs) if isinstance(unit, Piece) else (unit,)
 
 
-def _place(unit: Unit) -> tuple[int, str]:
-    return min((split.seq, split.path) for split in _files(unit))
+def _place(split: Split) -> tuple[int, str]:
+    return split.seq, split.path
 
 
 def _is_quick(store: LogStore, units: Sequence[Unit]) -> bool:

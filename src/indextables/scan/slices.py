@@ -115,6 +115,14 @@ class Slices:
         logs: FileMask = _HIDES_ROWS[self.block, self.state]
         return logs
 
+    @cached_property
+    def places(self) -> Numbers:
+        """For each file, the place of the first file of its slice among all files."""
+        first = np.full(self.count, len(self.codes))
+        np.minimum.at(first, self.codes, np.arange(len(self.codes)))
+        places: Numbers = first[self.codes]
+        return places
+
     @property
     def is_log(self) -> FileMask:
         """Where a file is not a base file."""
