@@ -70,6 +70,19 @@ def test_complete_mode_replaces_the_table_with_each_batch(spark, stream, tmp_pat
     assert sorted(Table(path).scan().to_arrow()["count"].to_pylist()) == [10, 10]
 
 
+def test_complete_mode_replaces_partitions_that_the_result_no_longer_has(spark, tmp_path):
+    """The session's partitionOverwriteMode is about other writes: this batch is the whole result."""
+    path, name = str(tmp_path / "t"), "spark.sql.sources.partitionOverwriteMode"
+    sink = Sink(path, ("p",), WriteOptions(), "overwrite")
+    spark.conf.set(name, "dynamic")
+    try:
+        sink(spark.range(0, 2, 1, 1).selectExpr("id", "id AS p"), 0)
+        sink(spark.range(1, 2, 1, 1).selectExpr("id", "id AS p"), 1)
+    finally:
+        spark.conf.unset(name)
+    assert Table(path).scan().to_arrow()["id"].to_pylist() == [1]
+
+
 def test_update_mode_is_refused_before_the_stream_starts(stream, tmp_path):
     """An append would keep the old rows beside the new ones."""
     frame, _ = stream

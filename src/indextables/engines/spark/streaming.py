@@ -24,6 +24,7 @@ from indextables.engines.spark.write_options import WriteOptions
 from indextables.engines.spark.writer import SaveMode, Write, execute
 from indextables.errors import ConfigError
 from indextables.log.actions import Txn
+from indextables.ops.condition import Condition
 from indextables.scan.merge import RECORD_KEY
 
 _OF_THE_STREAM = ("checkpointlocation", "queryname")
@@ -114,5 +115,17 @@ class Sink:
                 self._mode,
                 replace(self._options, txn=txn),
                 self._partition_by,
+                replaces=self._replaces,
             )
         )
+
+    @property
+    def _replaces(self) -> Condition | None:
+        """Every row, unless the stream itself says less: a batch in complete mode is the whole result.
+
+        The session's partitionOverwriteMode is about other writes. By it, partitions that the result
+        no longer has would stay.
+        """
+        options = self._options
+        is_whole = options.replace_where is None and options.overwrite_mode is None
+        return Condition() if self._mode == "overwrite" and is_whole else None
