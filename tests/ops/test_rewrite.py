@@ -191,3 +191,16 @@ def test_history_shows_the_condition_and_the_numbers(uri):
     assert entry.operation == "DELETE"
     assert entry.parameters == {"predicate": "id >= 8 AND v = 'a'"}
     assert entry.metrics["numDeletedRows"] == 2
+
+
+@pytest.mark.parametrize("key", [[], ["id"]])
+def test_an_overwrite_of_the_empty_partition_does_not_double_its_rows(uri, key):
+    """'' is NULL as a partition value, so it is the rows with NULL that such data replaces."""
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("p", pa.string())])
+    table = it.Table.create(uri, schema, partition_by=["p"], record_key=key)
+    empty = pa.table({"id": [1], "p": [""]}, schema)
+    with pytest.raises(PredicateError, match="'p': None"):
+        table.overwrite(empty, where="p = ''")
+    for _ in range(2):
+        table.overwrite(empty, where="p is null")
+        assert table.scan().to_arrow().to_pylist() == [{"id": 1, "p": None}]

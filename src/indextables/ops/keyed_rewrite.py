@@ -163,7 +163,8 @@ class KeyedRewritePlanner:
         rows = distinct_rows(self.raw, metadata.schema, rule, merge=merge)
         within = None if isinstance(self.condition, SamePartitions) else self.condition.bound(snapshot)
         if within is not None:
-            rows = pa.Table.from_batches(all_within(rows.to_batches(), within), rows.schema)
+            inside = all_within(rows.to_batches(), within, metadata.partition_columns)
+            rows = pa.Table.from_batches(inside, rows.schema)
         written = self.files.bases(metadata, snapshot.version, rows, b"all")
         return Replacement(metadata, rows.select(list(self.key)), written)
 
