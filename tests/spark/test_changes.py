@@ -117,6 +117,45 @@ def test_a_wrong_change_is_refused_and_nothing_is_committed(spark, small):
     assert values_of(table) == {2: 20, 3: 30}
 
 
+@KINDS
+def test_rows_with_promises_inside_can_be_changed(spark, tmp_path, key):
+    """Lists without NULL elements and structs with required fields, as Arrow's schemas have them."""
+    kind = pa.struct([pa.field("x", pa.int32(), nullable=False), ("y", pa.string())])
+    items = pa.list_(pa.field("element", pa.int32(), nullable=False))
+    names = [pa.field("id", pa.int64(), nullable=False), ("l", items), ("s", kind), ("v", pa.int32())]
+    path, schema = str(tmp_path / "t"), pa.schema(names)
+    table = Table.create(path, schema, **({"record_key": ["id"]} if key else {}))
+    given = [[1, 2], [[1], [2]], [{"x": 1, "y": "a"}, None], [1, 2]]
+    table.append(pa.table(given, schema=schema))
+    spark.sql(f"UPDATE indextables.`{path}` SET v = v + 8, s.y = 'b' WHERE id = 1")
+    found = table.scan().to_arrow().sort_by("id").to_pylist()
+    assert found[0] == {"id": 1, "l": [1], "s": {"x": 1, "y": "b"}, "v": 9}
+    assert found[1]["s"] is None
+    with pytest.raises(errors.SchemaMismatchError, match=r"s\.x.* contains NULL"):
+        spark.sql(f"UPDATE indextables.`{path}` SET s.y = 'c' WHERE id = 2")
+
+
+@pytest.mark.parametrize(
+    ("setting", "condition"),
+    [
+        ("spark.sql.ansi.enforceReservedKeywords", "`user` <> 'bob'"),
+        ("spark.sql.parser.escapedStringLiterals", r"`user` = 'a\b' OR `user` = 'c'"),
+    ],
+    ids=["a name that is a function", "a backslash that is itself"],
+)
+def test_a_delete_means_the_same_however_the_parser_is_set(spark, tmp_path, setting, condition):
+    """The condition is understood once, and not read again from a text that a setting changes."""
+    path = str(tmp_path / "t")
+    table = Table.create(path, pa.schema([("user", pa.string())]))
+    table.append(pa.table({"user": ["a\\b", "bob", "c"]}))
+    spark.conf.set(setting, "true")
+    try:
+        spark.sql(f"DELETE FROM indextables.`{path}` WHERE {condition}")
+    finally:
+        spark.conf.unset(setting)
+    assert table.scan().to_arrow()["user"].to_pylist() == ["bob"]
+
+
 def test_a_key_is_never_there_twice_after_a_change(spark, small):
     """Not by an insert of a known key, nor by giving a row the key of another; swapped keys are fine."""
     name, table = small(key=True)

@@ -53,12 +53,26 @@ def to_sql(predicate: Predicate, dialect: OneOf["spark", "duckdb"] = "spark") ->
     return fold(predicate, (_SPARK if dialect == "spark" else _DUCKDB).node)
 
 
+def to_spark_sql(predicate: Predicate) -> str:
+    """SQL that means the same to Spark's parser, however its session has set it.
+
+    By a setting a bare `user` is a function, a backslash is itself, and a doubled quote ends a text. So
+    names stand in backticks, and a text with such a character is spelled by its bytes.
+
+    >>> to_spark_sql(Compare("=", Ref(("user",)), Literal("it's")))
+    "`user` = CAST(X'69742773' AS STRING)"
+    """
+    return fold(predicate, _SPARK_EXACT.node)
+
+
 @dataclass(frozen=True, slots=True)
 class _Dialect:
     name: OneOf["spark", "duckdb"]
     quote: str
     same: str
     starts_with: str
+    exact: bool = False
+    """Nothing is left to the settings of a parser."""
 
     def node(self, node: Predicate, inner: tuple[str, ...]) -> str:
         match node:
@@ -119,11 +133,14 @@ class _Dialect:
         return ".".join(map(self.identifier, ref.path))
 
     def identifier(self, name: str) -> str:
-        if self.name == "spark" and _PLAIN_NAME.fullmatch(name) and name.lower() not in _RESERVED:
+        is_bare = self.name == "spark" and not self.exact and _PLAIN_NAME.fullmatch(name)
+        if is_bare and name.lower() not in _RESERVED:
             return name
         return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
 
     def text(self, value: str) -> str:
+        if self.exact and ("\\" in value or "'" in value):
+            return f"CAST({self.binary(value.encode())} AS STRING)"
         if self.name == "spark":
             value = value.replace("\\", "\\\\")
         return "'" + value.replace("'", "''") + "'"
@@ -186,6 +203,7 @@ class _Dialect:
 
 
 _SPARK: Final = _Dialect("spark", "`", "<=>", "startswith")
+_SPARK_EXACT: Final = _Dialect("spark", "`", "<=>", "startswith", exact=True)
 _DUCKDB: Final = _Dialect("duckdb", '"', "IS NOT DISTINCT FROM", "starts_with")
 
 

@@ -19,6 +19,7 @@ from indextables.engines.spark.attributes import attributes_of, columns_in, each
 from indextables.engines.spark.expressions import Resolved, resolve_in, with_scans
 from indextables.engines.spark.fit import fit_value
 from indextables.engines.spark.plan_rewrite import Rewriter
+from indextables.engines.spark.row_checks import not_null
 from indextables.errors import SchemaMismatchError, UnknownColumnError
 
 Action: TypeAlias = Literal["update", "delete", "insert"]
@@ -187,6 +188,8 @@ def _replaced(values: Column, column: Field, below: Mapping[FieldPath, Resolved]
     for inner in column.type:
         deeper = {path[1:]: value for path, value in below.items() if path[0] == inner.name}
         own = values.getField(inner.name)
+        if not inner.nullable:
+            own = not_null(own, f"{column.name}.{inner.name}")  # it is, where the whole struct is NULL
         fields.append((_replaced(own, inner, deeper) if deeper else own).alias(inner.name))
     return F.struct(*fields)
 

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.core.types import StructType
 from indextables.engines.spark.attributes import columns_in
 from indextables.engines.spark.change_clauses import Clause
-from indextables.engines.spark.fit import quoted, spark_type
+from indextables.engines.spark.fit import as_nullable, quoted, spark_type
 from indextables.engines.spark.row_checks import promises_in_words
 from indextables.errors import PredicateError
 
@@ -82,7 +82,9 @@ def changed_rows(rows: DataFrame, target: Target, clauses: Sequence[Clause]) -> 
 def _values(schema: StructType, clauses: Sequence[Clause]) -> Iterator[Column]:
     if all(clause.action == "delete" for clause in clauses):
         return
-    for column in schema:
+    # Nullable inside, as every scan is: Spark refuses a cast to a type that promises more. What is
+    # assigned was held against the promise where it was resolved.
+    for column in as_nullable(schema):
         kind = spark_type(column.type)
         values = [clause.values.get(column.name, F.lit(None)) for clause in clauses]
         yield _chosen([value.cast(kind) for value in values]).alias(column.name)

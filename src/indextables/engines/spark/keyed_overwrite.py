@@ -16,7 +16,7 @@ from indextables.arrow.log_files import as_new_groups
 from indextables.arrow.write import WriteTarget, Written
 from indextables.core.arrays import FileMask
 from indextables.core.conditions.predicate import Constant, Predicate
-from indextables.core.conditions.render import to_sql
+from indextables.core.conditions.render import to_spark_sql
 from indextables.engines.spark.change_clauses import Clause
 from indextables.engines.spark.change_rows import changed_rows, kept
 from indextables.engines.spark.executor import SparkExecutor
@@ -144,7 +144,7 @@ class KeyedOverwrite:
         key = MergeRule.of(rest.properties).key
         target = keyed_target(self.executor.session, self.table, rest)
         # with no condition every row is replaced, and no file is left to look into
-        parts = [] if bound is None else [target.frame.where(F.expr(to_sql(bound)))]
+        parts = [] if bound is None else [target.frame.where(F.expr(to_spark_sql(bound)))]
         if new.written.adds:
             keys = self.executor.written_keys(new.written, new.target, key)
             same = target.frame.join(keys, on=[*key], how="left_semi")

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.arrow.footers import read_footers
 from indextables.arrow.write import Rewritten, WriteTarget, Written
 from indextables.core.conditions.predicate import Predicate
-from indextables.core.conditions.render import to_sql
+from indextables.core.conditions.render import to_spark_sql
 from indextables.engines.spark.files import GROUP, read_groups
 from indextables.engines.spark.fit import quoted
 from indextables.engines.spark.native_write import (
@@ -30,7 +30,7 @@ def rewrite_splits(
     """Each split without the rows the condition is TRUE for; untouched ones are left out."""
     store = writer.place.store
     rows = read_groups(writer.session, writer.place, [[split] for split in splits], target)
-    kept = rows.where(~F.coalesce(F.expr(to_sql(condition)), F.lit(False)))
+    kept = rows.where(~F.coalesce(F.expr(to_spark_sql(condition)), F.lit(False)))
     columns = [F.col(quoted(name)) for name in (*target.file_schema.names, GROUP)]
     with writer.directory(target) as location:
         writer.run(kept.select(columns), [GROUP], location)

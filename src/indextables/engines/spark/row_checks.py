@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.arrow.partition import NULL_DIRECTORY
 from indextables.core.conditions.predicate import Predicate
-from indextables.core.conditions.render import to_sql
+from indextables.core.conditions.render import to_spark_sql, to_sql
 from indextables.errors import IndexTablesError, PredicateError, SchemaMismatchError
 
 _MARK: Final = re.compile(
@@ -44,8 +44,8 @@ def nameable(text: Column, column: str) -> Column:
 
 def inside(values: Column, condition: Predicate) -> Column:
     """The values of rows for which the bound condition is TRUE, and there are no others."""
-    text = to_sql(condition)
-    return F.when(F.expr(text), values).otherwise(_stop("outside", text))
+    is_inside = F.expr(to_spark_sql(condition))
+    return F.when(is_inside, values).otherwise(_stop("outside", to_sql(condition)))
 
 
 def _stop(kind: str, about: str) -> Column:
