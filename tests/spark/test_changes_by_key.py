@@ -59,6 +59,19 @@ def test_an_upsert_replaces_moves_and_adds_rows(spark, path):
     assert sorted(map(tuple, read.collect())) == expected
 
 
+def test_a_delete_of_whole_slices_counts_its_own_rows_where_the_table_is_cached(spark, path):
+    """The cached rows are those of every slice."""
+    Table(path).upsert(pa.table([[1, 3], [1, 2], [11, 31], ["A", "C"]], schema=SCHEMA))
+    cached = spark.read.format("indextables").load(path).cache()
+    try:
+        assert cached.count() == 3
+        answer = spark.sql(f"DELETE FROM indextables.`{path}` WHERE day = 1").collect()
+    finally:
+        cached.unpersist()
+    assert answer == [(2,)]
+    assert contents(path) == [(3, 2, 31, "C")]
+
+
 def test_keys_that_occur_twice_are_refused(spark, path, tmp_path):
     """By every way of writing, and nothing is left behind."""
     twice = frame(spark, (7, 1, 1, "x"), (7, 2, 2, "y"))
