@@ -159,6 +159,17 @@ def test_replace_where_replaces_exactly_the_rows_it_names(spark, path, numbers):
     assert data_files(path) == before
 
 
+def test_an_overwrite_of_the_empty_partition_does_not_double_its_rows(spark, path):
+    """'' is NULL as a partition value, so it is the rows with NULL that such data replaces."""
+    new = spark.sql("SELECT 1 AS id, '' AS p")
+    new.write.format(FORMAT).partitionBy("p").save(path)
+    overwrite = new.write.format(FORMAT).mode("overwrite")
+    with pytest.raises(errors.PredicateError, match="p = ''"):
+        overwrite.option("replaceWhere", "p = ''").save(path)
+    overwrite.option("replaceWhere", "p IS NULL").save(path)
+    assert Table(path).scan().to_arrow().to_pylist() == [{"id": 1, "p": None}]
+
+
 def test_a_dynamic_overwrite_replaces_only_the_partitions_it_has_rows_for(spark, path, numbers):
     """NULL is a partition like every other; the session's setting counts as the option does."""
     with_null = numbers.withColumn("part", F.when(F.col("part") > 0, F.col("part")))

@@ -14,7 +14,7 @@ from indextables.arrow.fold import fold_slices
 from indextables.arrow.write import Rewritten, WriteTarget, Written
 from indextables.core.conditions.predicate import Predicate
 from indextables.core.statistics.stats import SplitStats
-from indextables.core.types import FieldPath, StructType
+from indextables.core.types import FieldPath, PrimitiveType, StructType
 from indextables.engines.spark.cluster import cluster_splits
 from indextables.engines.spark.distribute import distribute
 from indextables.engines.spark.fit import fit, frame_schema, quoted
@@ -74,7 +74,8 @@ class SparkExecutor:
         fitted = fit(data, target.schema, merge=merge, assign=self.assign)
         if within is not None:
             name = target.file_schema.names[0]
-            fitted = fitted.withColumn(name, inside(F.col(quoted(name)), within))
+            stored = _as_stored(fitted, target)
+            fitted = stored.withColumn(name, inside(F.col(quoted(name)), within))
         return self._writer.write(fitted, target)
 
     def rewrite(
@@ -115,6 +116,15 @@ def spark_executor(session: Any, location: str) -> SparkExecutor:
             hint="spark = indextables.enable(SparkSession.builder.getOrCreate())",
         )
     return SparkExecutor(session, place_of(session, location))
+
+
+def _as_stored(frame: DataFrame, target: WriteTarget) -> DataFrame:
+    """The rows as they are read again: the empty text of a partition column is NULL in a path."""
+    for column in target.schema:
+        if column.name in target.partition_columns and column.type == PrimitiveType("string"):
+            values = F.nullif(F.col(quoted(column.name)), F.lit(""))
+            frame = frame.withColumn(column.name, values)
+    return frame
 
 
 def _fold(store: LogStore, target: WriteTarget, pieces: Sequence[Piece]) -> list[Written]:
