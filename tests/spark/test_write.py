@@ -8,6 +8,7 @@ import logging
 import threading
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
@@ -157,6 +158,15 @@ def test_replace_where_replaces_exactly_the_rows_it_names(spark, path, numbers):
         numbers.write.format(FORMAT).mode("overwrite").option("replaceWhere", "id >= 20").save(path)
     assert rows(spark, path) == 92
     assert data_files(path) == before
+
+
+def test_no_bytes_are_null_in_a_partition_column_that_has_no_null(spark, path):
+    """A path cannot tell them apart, and rows whose key is NULL would never find each other."""
+    schema = pa.schema([pa.field("k", pa.binary(), nullable=False), ("v", pa.int32())])
+    Table.create(path, schema, partition_by=["k"])
+    new = spark.sql("SELECT X'' AS k, 1 AS v")
+    with pytest.raises(errors.SchemaMismatchError, match="'k' contains NULL"):
+        new.write.format(FORMAT).mode("append").save(path)
 
 
 def test_an_overwrite_of_the_empty_partition_does_not_double_its_rows(spark, path):

@@ -144,7 +144,7 @@ def _directory_text(column: Field) -> Column:
         case PrimitiveType("timestamp_ntz"):
             text = _iso(values)
         case PrimitiveType("binary"):
-            text = F.base64(values)
+            text = F.nullif(F.base64(values), F.lit(""))  # no bytes are NULL too, in a path
         case PrimitiveType("string"):
             text = nameable(F.nullif(values, F.lit("")), column.name)
         case _:
