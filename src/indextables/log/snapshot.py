@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
@@ -40,6 +41,8 @@ class Snapshot:
     unknown: tuple[Unknown, ...] = field(repr=False)
     state: Files = field(repr=False)
     table_uri: str
+    excerpt: str = field(default="", repr=False)
+    """Tells parts of one version apart (`part`); empty for the version itself."""
 
     @property
     def schema(self) -> StructType:
@@ -131,7 +134,9 @@ class Snapshot:
             left_out[~segment.dead] = ~kept[start:end]
             segments.append(segment.bury(left_out))
             start = end
-        return replace(self, state=replace(self.state, segments=tuple(segments)))
+        chosen = blake2b(self.excerpt.encode() + np.packbits(mask).tobytes(), digest_size=16)
+        state = replace(self.state, segments=tuple(segments))
+        return replace(self, state=state, excerpt=chosen.hexdigest())
 
     def unsliced(self) -> Snapshot:
         """The same files, each of which stands for itself: in no group, neither base nor log."""

@@ -97,8 +97,7 @@ class KeyedChangePlanner:
             known = part.index().source.num_records()
             if not known.null_count:
                 return int(np.asarray(known).sum())
-        # With the slice: the same plan without it may be cached, for all slices of this version.
-        return table_frame(self.session, self.table, part, with_slice=True).count()
+        return table_frame(self.session, self.table, part).count()
 
 
 def whole_slices(snapshot: Snapshot, where: Predicate) -> FileMask:

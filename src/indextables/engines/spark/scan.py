@@ -52,7 +52,8 @@ class NativeScan:
     @property
     def identity(self) -> str:
         """Equal for two scans only if they read the same rows."""
-        return f"{self.version_identity} {self.part.name if self.part else ''}"
+        part = f" {self.part.name}" if self.part else ""
+        return f"{self.version_identity}{part} {self.snapshot.excerpt}".rstrip()
 
     @property
     def version_identity(self) -> str:
