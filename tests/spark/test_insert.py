@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
+from support.interleave import InterleavedStore
 
 from indextables import errors
+from indextables.engines.spark.tables import open_table
 from indextables.table import Table
 
 
@@ -108,3 +111,26 @@ def test_insert_into_goes_by_position(spark, name):
     assert (7, "g", 7) in rows(spark, name)
     frame.write.insertInto(name, overwrite=True)
     assert rows(spark, name) == [(7, "g", 7)]
+
+
+@pytest.mark.parametrize("key", [(), ("id",)], ids=["copied", "logged"])
+def test_an_overwrite_computed_from_the_table_never_drops_rows_it_did_not_see(
+    spark, tmp_path, monkeypatch, key
+):
+    """Regression: rows of a commit that came first were replaced by ones computed without them."""
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.int64())])
+    table = Table.create(str(tmp_path / "t"), schema, record_key=key)
+    table.append(pa.table([[1, 2], [1, 2]], schema=schema))
+    log = open_table(spark, table.uri).log
+    other = pa.table([[5], [7]], schema=schema)
+    name = f"indextables.`{table.uri}`"
+    store = InterleavedStore(log.store, lambda: Table(table.uri).append(other))
+    monkeypatch.setattr(log, "store", store)
+    with pytest.raises(errors.CommitConflictError, match="read from the table itself"):
+        spark.sql(
+            f"INSERT OVERWRITE {name} SELECT id, v + (SELECT max(v) FROM {name}) FROM VALUES (1L, 1L) AS s(id, v)"
+        )
+    assert store.happened
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 5]
+    spark.sql(f"INSERT OVERWRITE {name} SELECT id, v + 1 FROM {name}")
+    assert sorted(table.scan().to_arrow()["v"].to_pylist()) == [2, 3, 8]

@@ -54,8 +54,8 @@ class _Draft:
         """The table with this commit."""
         return replay(self.base, [body_of(file, data)], self.base.table_uri)
 
-    def after(self, outcome: Outcome, newest: Snapshot, planner: Planner) -> _Draft:
-        """The draft to try next, on top of the winners."""
+    def after(self, outcome: Outcome, newest: Snapshot, planner: Planner | None) -> _Draft:
+        """The draft to try next, on top of the winners; without a planner the plan stands as it is."""
         match outcome:
             case Rebase():
                 return replace(self, base=newest, is_proven=True)
@@ -63,7 +63,9 @@ class _Draft:
                 plan = self.plan.without(groups).without_statistics(columns)
                 skipped = self.skipped | groups
                 return replace(self, plan=plan, base=newest, skipped=skipped, is_proven=False)
-            case Replan():
+            case Replan(reason):
+                if planner is None:
+                    raise _derived(reason, newest)
                 return _Draft(planner(newest), newest, newest)
             case Conflict(error):
                 raise error
@@ -78,8 +80,12 @@ def commit(
     *,
     winners_after: Callable[[Snapshot], Sequence[LogBody]],
     max_attempts: int,
+    replans: bool = True,
 ) -> Committed:
-    """The plan as the next version, exactly once; CommitConflictError if it never gets its turn."""
+    """The plan as the next version, exactly once; CommitConflictError if it never gets its turn.
+
+    Without `replans` the plan is made once: a winner it cannot follow as it is, is an error too.
+    """
     commit_id = uuid.uuid4().hex
     draft = _Draft(planner(base), base, base)
     for attempt in range(1, max_attempts + 1):
@@ -100,8 +106,17 @@ def commit(
         publisher.pause(random.uniform(0, 0.1 / attempt))
         bodies = winners_after(draft.base)
         newest = replay(draft.base, bodies, draft.base.table_uri)
-        draft = draft.after(_outcome(draft, bodies, newest), newest, planner)
+        outcome = _outcome(draft, bodies, newest)
+        draft = draft.after(outcome, newest, planner if replans else None)
     raise _exhausted(draft.base.version + 1, max_attempts)
+
+
+def _derived(reason: str, newest: Snapshot) -> CommitConflictError:
+    return CommitConflictError(
+        f"the rows of this write were read from the table itself, and {reason} meanwhile",
+        hint="read the table again and repeat the write",
+        version=newest.version,
+    )
 
 
 def _exhausted(version: int, attempts: int) -> CommitConflictError:

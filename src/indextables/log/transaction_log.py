@@ -63,9 +63,14 @@ class TransactionLog:
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
         self._pause = pause
         self._follower = Follower(store, self.names)
+        self._replans = True
 
-    def configured(self, config: Config) -> TransactionLog:
-        """The same log with other settings; what was read before is not read again."""
+    def configured(self, config: Config, *, replans: bool = True) -> TransactionLog:
+        """The same log with other settings; what was read before is not read again.
+
+        Without `replans` a commit that would have to be planned again is a CommitConflictError: for rows
+        that were read from the table itself, and would be others now.
+        """
         other = TransactionLog(
             self.store,
             config,
@@ -74,6 +79,7 @@ class TransactionLog:
             pause=self._pause,
         )
         other._follower = self._follower
+        other._replans = replans
         return other
 
     def snapshot(
@@ -133,6 +139,7 @@ class TransactionLog:
             base,
             winners_after=lambda known: self._follower.commits_after(known, seen.width),
             max_attempts=self._setting(base).get(COMMIT_MAX_ATTEMPTS),
+            replans=self._replans,
         )
         if not done.no_op:
             self._follower.learn(seen.written(done.snapshot))

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from indextables.engines.spark.attributes import each
 from indextables.engines.spark.filters import has_subquery
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.scan import NativeScan, find_scan
@@ -89,6 +90,27 @@ def last_scan(frame: Any) -> QueryScans:
         )
     plan = frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
     return QueryScans(tuple(_reports(_our_scans(plan))))
+
+
+def reads_table(frame: DataFrame, root: str) -> bool:
+    """Whether rows of the table at this root are among those that the frame is computed from."""
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
+    locations = (
+        _location(leaf)
+        for part in (plan, *each(plan.subqueriesAll()))
+        for leaf in each(part.collectLeaves())
+    )
+    scans = (find_scan(location) for location in locations if location is not None)
+    return any(scan is not None and scan.root == root for scan in scans)
+
+
+def _location(leaf: Any) -> str | None:
+    """What the index of a scan of files says of itself; None for other leaves of a logical plan."""
+    if leaf.nodeName() != "LogicalRelation":
+        return None
+    relation = leaf.relation()
+    is_of_files = relation.getClass().getSimpleName() == "HadoopFsRelation"
+    return str(relation.location().toString()) if is_of_files else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from indextables.engines.spark.fit import frame_schema
 from indextables.engines.spark.keyed_overwrite import KeyedExecutor, KeyedOverwrite
 from indextables.engines.spark.keyed_upsert import KeyedUpsert
 from indextables.engines.spark.location import Place
+from indextables.engines.spark.scans import reads_table
 from indextables.engines.spark.settings import settings_of
 from indextables.engines.spark.tables import SparkTable, open_table
 from indextables.engines.spark.write_options import WriteOptions, key_names
@@ -143,7 +144,10 @@ class _Work:
     def of(cls, write: Write) -> _Work:
         table = open_table(write.session, write.path)
         settings = settings_of(write.session, write.options.settings)
-        log = table.log.configured(Config.of(write=settings).validate())
+        config = Config.of(write=settings).validate()
+        # Rows that replace others and were read from the same table would be others on a newer version.
+        derived = write.mode == "overwrite" and reads_table(write.frame, table.root)
+        log = table.log.configured(config, replans=not derived)
         place = Place(log.store, table.root)
         executor = KeyedExecutor(write.session, place, write.options.parquet, write.assign)
         return cls(replace(table, log=log), log, executor, settings)
