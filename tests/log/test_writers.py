@@ -53,6 +53,7 @@ def check_log(root, expected_versions):
     return snapshot
 
 
+@pytest.mark.slow  # tests/table/test_processes.py does the same through tables
 def test_eight_processes_with_fifty_commits_each_lose_and_double_nothing(tmp_path):
     """400 commits, each by an exclusive link, with checkpoints on the way."""
     new_log(open_store(tmp_path))

@@ -32,7 +32,10 @@ def forgets_at_once(monkeypatch):
         return answer
 
     monkeypatch.setattr(clientserver.ClientServerConnection, "_call_proxy", call_then_forget)
-    return forgotten
+    gc.collect()
+    gc.freeze()  # what the tests before have left need not be looked through again and again
+    yield forgotten
+    gc.unfreeze()
 
 
 def test_an_answer_is_kept_until_the_jvm_has_it(spark, tmp_path, forgets_at_once):
