@@ -351,7 +351,7 @@ def test_a_tree_of_a_hundred_thousand_levels_is_evaluated(wrap):
 def test_alternating_and_and_or_go_as_deep(leaf):
     """No level merges with the next; with two columns each is a bitset of its own."""
     predicate = chain(
-        lambda i, p: (And if i % 2 else Or)((p, leaf)), Compare(">", N, Literal(12)), DEEP // 10
+        lambda i, p: (And if i % 2 else Or)((p, leaf)), Compare(">", N, Literal(12)), DEEP // 5
     )
     assert may_match(predicate, ranges_index([(1, 9), (11, 19)])).tolist() == [False, True]
 

@@ -6,7 +6,7 @@ from support.keyed_model import KeyedMachine
 
 TestPropertyOfAKeyedTable = KeyedMachine.TestCase
 TestPropertyOfAKeyedTable.settings = settings(
-    max_examples=max(12, settings().max_examples // 8),
+    max_examples=max(25, settings().max_examples // 4),
     stateful_step_count=20,
     deadline=None,
     suppress_health_check=list(HealthCheck),
