@@ -2,6 +2,7 @@
 
 import datetime as dt
 import decimal
+import os
 
 import duckdb
 import polars as pl
@@ -12,6 +13,7 @@ import pytest
 import indextables as it
 from indextables.errors import (
     NotATableError,
+    SchemaError,
     SchemaMismatchError,
     TableExistsError,
     TableNotFoundError,
@@ -188,6 +190,70 @@ def test_files_that_do_not_make_one_table_are_refused(tmp_path, files, message):
     with pytest.raises(SchemaMismatchError, match=message):
         it.convert(tmp_path)
     assert not (tmp_path / "_transaction_log").exists()
+
+
+@pytest.mark.parametrize("names", [["a", "a"], ["abc", "abc"], ["a", "A"]])
+def test_a_file_with_two_columns_of_one_name_is_refused(tmp_path, names):
+    """One of them would be lost, or no row could be read at all."""
+    write(tmp_path / "f.parquet", pa.table([pa.array([1]), pa.array([2])], names=names))
+    with pytest.raises(SchemaMismatchError, match=r"'f\.parquet'.*have the same name"):
+        it.convert(tmp_path)
+
+
+def test_fields_of_one_name_in_one_struct_are_refused(tmp_path):
+    """Also where another file would make one field of the two."""
+    for name in ("f.parquet", "g.parquet"):
+        write(tmp_path / name, pa.table({"s": [{"a": 1, "A": 2}]}))
+    with pytest.raises(SchemaMismatchError, match=r"'f\.parquet'.*have the same name"):
+        it.convert(tmp_path)
+
+
+def test_one_partition_column_twice_in_a_path_is_refused(tmp_path):
+    """Neither value could be believed."""
+    write(tmp_path / "k=1/k=2/f.parquet", pa.table({"v": [1]}))
+    with pytest.raises(SchemaError, match="have the same name"):
+        it.convert(tmp_path)
+
+
+@pytest.mark.parametrize("name", [b"new\nline.parquet", b"\xff.parquet", b"sub\\dir/f.parquet"])
+def test_a_file_that_no_listing_shows_is_named_not_lost(tmp_path, name):
+    """Its rows would be missing from the table, and nobody would know."""
+    write(tmp_path / "seen.parquet", pa.table({"v": [1]}))
+    odd = tmp_path / os.fsdecode(name)
+    odd.parent.mkdir(exist_ok=True)
+    odd.write_bytes((tmp_path / "seen.parquet").read_bytes())
+    with pytest.raises(NotATableError, match=r"would lack the rows of .*: it contains the character"):
+        it.convert(tmp_path)
+    assert not (tmp_path / "_transaction_log").exists()
+
+
+def test_a_link_to_nowhere_is_named_not_lost(tmp_path):
+    """The disk it leads to may just not be there today; links that lead somewhere are followed."""
+    elsewhere = tmp_path / "elsewhere"
+    write(elsewhere / "far.parquet", pa.table({"v": [2]}))
+    root = tmp_path / "root"
+    write(root / "near.parquet", pa.table({"v": [1]}))
+    (root / "linked").symlink_to(elsewhere)
+    (root / "loop").symlink_to(root)
+    (root / "gone.parquet").symlink_to(tmp_path / "no such disk" / "x.parquet")
+    with pytest.raises(NotATableError, match=r"'gone\.parquet': it is a link to nowhere"):
+        it.convert(root)
+    (root / "gone.parquet").unlink()
+    assert sorted(it.convert(root).scan().to_arrow()["v"].to_pylist()) == [1, 2]
+
+
+def test_a_type_for_a_partition_that_is_none_is_an_error(tmp_path):
+    """A misspelt name would leave the column with a guessed type."""
+    write(tmp_path / "day=1/f.parquet", pa.table({"v": [1]}))
+    with pytest.raises(SchemaMismatchError, match=r"\['dya'\], which no directory names"):
+        it.convert(tmp_path, partition_schema=pa.schema([("dya", pa.string())]))
+
+
+def test_a_directory_without_parquet_files_gets_advice_that_helps(tmp_path):
+    """Hive and old Spark write files without a suffix."""
+    (tmp_path / "000000_0").write_bytes(b"PAR1")
+    with pytest.raises(NotATableError, match=r"\*\.parquet"):
+        it.convert(tmp_path)
 
 
 def test_nanoseconds_are_refused(tmp_path):

@@ -81,6 +81,7 @@ REFUSED = [
     ({"schema": 5}, SchemaError, "a int is not a schema"),
     ({"schema": pa.schema([("t", pa.time32("s"))])}, UnsupportedTypeError, "time32"),
     ({"schema": pa.schema([("a", pa.int64()), ("A", pa.int64())])}, SchemaError, "the same name"),
+    ({"schema": pa.schema([("a", pa.int64()), ("a", pa.int64())])}, SchemaError, "the same name"),
     (
         {"schema": pa.schema([("s", pa.struct([("a", pa.int8()), ("A", pa.int8())]))])},
         SchemaError,

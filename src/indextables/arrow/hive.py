@@ -33,6 +33,13 @@ def hive_columns(keys: Sequence[str], wanted: pa.Schema | None = None) -> tuple[
                 files=(keys[0], key),
             )
     types = {f.name.lower(): f.type for f in schema_from_arrow(wanted)} if wanted else {}
+    if unknown := types.keys() - {name.lower() for name in names}:
+        raise SchemaMismatchError(
+            f"partition_schema has {sorted(unknown)}, which no directory names",
+            hint=f"the directories name {names}"
+            if names
+            else "no file lies below a name=value directory",
+        )
     return tuple(
         HiveColumn(name, types.get(name.lower()) or _infer([found[i][1] for found in pairs]))
         for i, name in enumerate(names)

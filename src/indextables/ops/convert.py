@@ -26,12 +26,12 @@ from indextables.core.types import (
     schema_from_arrow,
     type_name,
 )
-from indextables.errors import NotATableError, SchemaMismatchError, TableNotFoundError
+from indextables.errors import NotATableError, SchemaError, SchemaMismatchError, TableNotFoundError
 from indextables.log.actions import Add, Metadata, Protocol
 from indextables.log.plan import ChangeSchema, CommitPlan
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.create import new_metadata
-from indextables.ops.foreign import foreign_format, parquet_files
+from indextables.ops.create import check_names, new_metadata
+from indextables.ops.foreign import foreign_format, parquet_files, unnamable_files
 from indextables.ops.result import CommitResult
 from indextables.ops.target import config_for
 from indextables.storage.base import LogStore, ObjectMeta
@@ -85,8 +85,15 @@ def _files(store: LogStore) -> list[ObjectMeta]:
             uri=store.uri,
         )
     if not found.convertible:
+        hint = found.hint if found.is_table else "name a directory with files called *.parquet"
         raise NotATableError(
-            f"{store.uri} is {found.what}: it cannot be converted", hint=found.hint, uri=store.uri
+            f"{store.uri} is {found.what}: it cannot be converted", hint=hint, uri=store.uri
+        )
+    for key, reason in unnamable_files(store):
+        raise NotATableError(
+            f"the table would lack the rows of {key!a}: {reason}",
+            hint="rename the file, mend the link, or move it away",
+            file=key,
         )
     return list(parquet_files(store))
 
@@ -138,7 +145,7 @@ def _unified(
     merged: dict[str, tuple[Field, str]] = {}
     taken = {column.name.lower() for column in partitions}
     for meta, footer in zip(files, footers, strict=True):
-        for field in schema_from_arrow(arrow_schema_of(footer)):
+        for field in _schema(meta.key, footer):
             key = field.name.lower()
             if key in taken:
                 continue  # the directory decides, as in Spark
@@ -150,6 +157,20 @@ def _unified(
                 merged[key] = replace(field, nullable=True), meta.key
     fields = tuple(field for field, _ in merged.values())
     return StructType((*fields, *(Field(c.name, c.type) for c in partitions)))
+
+
+def _schema(key: str, footer: Any) -> StructType:
+    """The columns of one file; two that differ only in case would become one, and lose the other's values."""
+    schema = schema_from_arrow(arrow_schema_of(footer))
+    try:
+        check_names(schema)
+    except SchemaError as error:
+        raise SchemaMismatchError(
+            f"{key!r} cannot be read as part of a table: {error.message}",
+            hint="rewrite the file with one name for each column, compared without regard to case",
+            file=key,
+        ) from error
+    return schema
 
 
 def _common(mine: Field, other: Field, first: str, second: str) -> DataType:

@@ -42,7 +42,7 @@ def new_metadata(
     description: str | None = None,
 ) -> Metadata:
     """The metadata of a new table; SchemaError or ConfigError if it could not be written or read."""
-    _check_names(schema, "")
+    check_names(schema)
     texts = {key: _property_text(value) for key, value in (properties or {}).items()}
     partitions = _partition_columns(schema, partition_by)
     texts |= key_properties(texts, schema, record_key, merge_mode, partitions)
@@ -120,21 +120,24 @@ def _property_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _check_names(struct: StructType, path: str) -> None:
+def check_names(struct: StructType, path: str = "") -> None:
+    """SchemaError if a field has no name, or two of one struct have the same, at any depth."""
     if not struct.fields:
         raise SchemaError(f"{path or 'the table'} has no columns", hint="give it at least one")
     seen: dict[str, str] = {}
     for field in struct:
         if not field.name:
             raise SchemaError(f"a column of {path or 'the table'} has no name")
-        if (other := seen.setdefault(field.name.lower(), field.name)) is not field.name:
+        folded = field.name.lower()
+        if folded in seen:
             raise SchemaError(
-                f"columns {other!r} and {field.name!r} have the same name",
+                f"columns {seen[folded]!r} and {field.name!r} have the same name",
                 hint="names are compared without regard to case: rename one of them",
                 column=f"{path}{field.name}",
             )
+        seen[folded] = field.name
         for below in _structs(field.type):
-            _check_names(below, f"{path}{field.name}.")
+            check_names(below, f"{path}{field.name}.")
 
 
 def _structs(kind: DataType) -> Iterator[StructType]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from indextables.storage.base import LogStore, ObjectMeta
+from indextables.storage.keys import why_not_a_key
 from indextables.storage.local import LocalStore
 
 
@@ -20,6 +22,7 @@ class Foreign:
     what: str
     hint: str
     convertible: bool = False
+    is_table: bool = False
 
 
 # Directory that gives a format away, its name, and how to get the plain files out of it.
@@ -48,10 +51,10 @@ def foreign_format(store: LogStore) -> Foreign | None:
     for prefix, what, hint in _MARKS:
         found = next(iter(store.list(prefix)), None)
         if found is not None and (prefix != "metadata/" or _is_iceberg(store)):
-            return Foreign(what, hint)
+            return Foreign(what, hint, is_table=True)
     first = list(islice(store.list(""), _FIRST))
     if any(map(_is_commit, first)):
-        return Foreign("the transaction log of a table", "name the directory above it")
+        return Foreign("the transaction log of a table", "name the directory above it", is_table=True)
     if any(map(_is_parquet, first)):
         return Foreign(
             "a directory of plain Parquet files",
@@ -68,9 +71,31 @@ def parquet_files(store: LogStore) -> Iterator[ObjectMeta]:
     return filter(_is_parquet, store.list(""))
 
 
+def unnamable_files(store: LogStore) -> Iterator[tuple[str, str]]:
+    """Parquet files that a listing passes over, each with the reason: their rows would be lost in silence."""
+    if not isinstance(store, LocalStore):
+        return  # the listing of an object store fails at such a name
+    seen: set[tuple[int, int]] = set()
+    for here, directories, files in os.walk(store.uri, followlinks=True):
+        status = os.stat(here)  # noqa: PTH116 - the walk is by text
+        if (status.st_dev, status.st_ino) in seen:
+            directories.clear()  # a link back to where we have been
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        for path in (Path(here, name) for name in files):
+            key = path.relative_to(store.uri).as_posix()
+            reason = why_not_a_key(key) or (None if path.exists() else "it is a link to nowhere")
+            if reason and _has_rows(key):
+                yield key, reason
+
+
 def _is_parquet(meta: ObjectMeta) -> bool:
-    hidden = any(part[0] in "._" and "=" not in part for part in meta.key.split("/"))
-    return not hidden and meta.key.lower().endswith(_PARQUET)
+    return _has_rows(meta.key)
+
+
+def _has_rows(key: str) -> bool:
+    hidden = any(part[0] in "._" and "=" not in part for part in key.split("/"))
+    return not hidden and key.lower().endswith(_PARQUET)
 
 
 def _is_commit(meta: ObjectMeta) -> bool:
