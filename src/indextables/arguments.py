@@ -51,11 +51,17 @@ def point_in_time(
     if version is not None and (not isinstance(version, Integral) or isinstance(version, bool)):
         raise ConfigError(f"{version!r} is not a version", hint="versions are whole numbers from 0 on")
     when = parse_moment(moment) if isinstance(moment, str) else moment
+    if not isinstance(when, Integral | dt.datetime | None) or isinstance(when, bool):
+        raise ConfigError(
+            f"{when!r} is not a moment",
+            hint="pass milliseconds since 1970, an aware datetime, or text such as 2024-05-01",
+        )
     if isinstance(when, dt.datetime) and when.tzinfo is None:
         raise ConfigError(
             f"{when} has no time zone", hint="give it one: datetime(…, tzinfo=datetime.UTC)"
         )
-    return None if version is None else int(version), when
+    at = int(when) if isinstance(when, Integral) else when
+    return None if version is None else int(version), at
 
 
 def count_of(limit: int | None) -> int | None:

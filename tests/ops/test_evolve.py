@@ -136,6 +136,36 @@ def test_an_append_brings_its_new_columns_only_when_asked_to():
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("", [1], "has no name"),
+        ("s", [{"": 1}], "a column of s has no name"),
+        ("s", [{"x": 1, "X": 2}], "'x' and 'X' have the same name"),
+        ("l", [[{"x": 1, "X": 2}]], "'x' and 'X' have the same name"),
+    ],
+)
+def test_merging_never_brings_a_name_that_no_table_can_have(tmp_path, name, values, message):
+    """The commit would succeed, and no row of the table could be read again."""
+    table = it.Table.create(tmp_path / "t", pa.schema([("a", pa.int64())]))
+    before = sorted(map(str, tmp_path.rglob("*")))
+    with pytest.raises(SchemaEvolutionError, match=message):
+        table.append(pa.table({"a": [1], name: values}), merge_schema=True)
+    assert sorted(map(str, tmp_path.rglob("*"))) == before
+    with pytest.raises(SchemaEvolutionError, match=message):
+        table.evolve(pa.schema([("a", pa.int64()), (name, pa.array(values).type)]))
+
+
+@pytest.mark.parametrize("names", [["x", "X"], ["x", "x"]])
+@pytest.mark.parametrize("merge", [False, True])
+def test_two_fields_for_one_of_the_table_are_refused(names, merge):
+    """The values of one of them would be lost in silence."""
+    table = it.Table.create(f"memory://{uuid4()}", pa.schema([("s", pa.struct([("x", pa.int64())]))]))
+    data = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=names)
+    with pytest.raises(SchemaMismatchError, match="struct 's' has two fields of the same name"):
+        table.append(pa.table({"s": data}), merge_schema=merge)
+
+
 def test_merging_never_narrows_and_never_requires():
     """The table stays as wide as it is; a NOT NULL column of the data is nullable in the table."""
     current = schema_from_arrow(pa.schema([("a", pa.int64()), ("s", pa.struct([("x", pa.int64())]))]))

@@ -1,15 +1,17 @@
 """Arguments of the wrong kind are typed errors with advice, before anything is read or written."""
 
 import datetime as dt
+import time
 from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 import indextables as it
-from indextables.errors import ConfigError, IndexTablesError
+from indextables.errors import ConfigError, IndexTablesError, SchemaMismatchError, StorageError
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 DATA = pa.table({"id": [1, 2], "text": ["a", "b"]}, SCHEMA)
@@ -52,6 +54,9 @@ def test_any_path_of_python_is_a_place(tmp_path):
         lambda t: t.snapshot(1, "2024-01-01"),
         lambda t: t.snapshot(timestamp="soon"),
         lambda t: t.snapshot(timestamp=dt.datetime(2024, 1, 1)),
+        lambda t: t.snapshot(timestamp=dt.date(2024, 1, 1)),
+        lambda t: t.snapshot(timestamp=float("nan")),
+        lambda t: t.snapshot(timestamp=True),
         lambda t: t.restore("1"),
         lambda t: t.restore(timestamp="soon"),
         lambda t: t.history(-1),
@@ -86,3 +91,39 @@ def test_a_text_alone_is_one_name(tmp_path):
 def test_integers_of_numpy_are_versions(table):
     """As they come out of a data frame."""
     assert table.snapshot(np.int64(0)).version == 0
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame([[1, 2]], columns=["id", "id"]),
+        pd.DataFrame({"id": [1, "x"], "text": ["a", "b"]}),
+        pd.DataFrame({"id": [1], "text": [object()]}),
+    ],
+    ids=["one name twice", "values of two types", "an object"],
+)
+def test_a_pandas_frame_that_is_no_table_is_a_mismatch(table, frame):
+    """Not an error of Arrow's."""
+    with pytest.raises(SchemaMismatchError, match="pandas frame cannot be read"):
+        table.append(frame)
+    assert table.version == 1
+
+
+@pytest.mark.parametrize("columns", ["nope", ["id"]])
+def test_a_property_that_would_fail_every_write_is_refused_when_the_table_is_made(columns):
+    """Statistics of a column that is not there; a list is no text."""
+    with pytest.raises(ConfigError, match="a column the table does not have"):
+        it.Table.create(
+            f"memory://{uuid4()}",
+            SCHEMA,
+            properties={"spark.indextables.dataSkippingStatsColumns": columns},
+        )
+
+
+def test_a_directory_that_cannot_be_made_is_no_doubtful_commit(tmp_path):
+    """The system said no and nothing is there: a plain error, at once."""
+    (tmp_path / "file").write_text("x")
+    began = time.monotonic()
+    with pytest.raises(StorageError, match="Not a directory"):
+        it.Table.create(tmp_path / "file" / "t", SCHEMA)
+    assert time.monotonic() - began < 1

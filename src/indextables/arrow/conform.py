@@ -40,7 +40,7 @@ def as_reader(data: Any) -> pa.RecordBatchReader:
         data = pa.Table.from_batches([data])
     if (pandas := sys.modules.get("pandas")) and isinstance(data, pandas.DataFrame):
         # a frame's own Arrow stream would add its index as columns
-        data = pa.Table.from_pandas(data, preserve_index=False)
+        data = _from_pandas(data)
     if isinstance(data, pa.Table):
         return data.to_reader()
     if hasattr(data, "__arrow_c_stream__"):
@@ -50,6 +50,17 @@ def as_reader(data: Any) -> pa.RecordBatchReader:
         hint="pass a pyarrow Table, RecordBatch or RecordBatchReader, a pandas or a Polars DataFrame "
         "(a LazyFrame after .collect())",
     )
+
+
+def _from_pandas(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (ValueError, TypeError, NotImplementedError) as error:
+        reasons = error.args or (error,)
+        raise SchemaMismatchError(
+            f"the pandas frame cannot be read as columns: {'; '.join(map(str, reasons))}",
+            hint="give every column one name of its own and values of one type",
+        ) from error
 
 
 def source_schema(schema: pa.Schema) -> StructType:
@@ -172,6 +183,8 @@ def _misfits(source: DataType, target: DataType, path: str) -> Iterator[str]:
     match source, target:
         case StructType(), StructType():
             theirs = {field.name.lower(): field for field in source}
+            if len(theirs) < len(source.fields):
+                yield f"struct {path!r} has two fields of the same name: {', '.join(source.names)}"
             for field in target:
                 child = theirs.pop(field.name.lower(), None)
                 if child is not None:

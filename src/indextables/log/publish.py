@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import time
 from collections.abc import Callable
@@ -26,6 +27,11 @@ from indextables.storage.base import LogStore
 _logger: Final = logging.getLogger(__name__)
 _PAUSES: Final = (0.05, 0.2, 0.8, 2.0)
 """Seconds between the questions to a store that fails."""
+
+_REFUSED: Final = frozenset(
+    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT, errno.ENAMETOOLONG}
+)
+"""The system itself said no, and nothing is there: that is no doubt, and asking again does not help."""
 
 
 def _now_ms() -> int:
@@ -67,6 +73,8 @@ class Publisher:
             try:
                 owner = self._owner(file)
             except ObjectNotFoundError:
+                if problem.facts.get("errno") in _REFUSED:
+                    raise problem from None
                 continue  # not there: the same bytes under the same name can safely be put again
             except StorageError as error:
                 problem = error

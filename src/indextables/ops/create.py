@@ -11,6 +11,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from indextables.arrow.conform import source_schema
+from indextables.core.statistics.stats import stats_columns
 from indextables.core.types import (
     DataType,
     ListType,
@@ -46,7 +47,8 @@ def new_metadata(
     texts = {key: _property_text(value) for key, value in (properties or {}).items()}
     partitions = _partition_columns(schema, partition_by)
     texts |= key_properties(texts, schema, record_key, merge_mode, partitions)
-    config_for(texts, None)
+    # a column that is not there would fail every write
+    stats_columns(schema, partitions, config_for(texts, None))
     return Metadata(
         id=str(uuid4()),
         schema=schema,
@@ -123,11 +125,13 @@ def _property_text(value: Any) -> str:
 def check_names(struct: StructType, path: str = "") -> None:
     """SchemaError if a field has no name, or two of one struct have the same, at any depth."""
     if not struct.fields:
-        raise SchemaError(f"{path or 'the table'} has no columns", hint="give it at least one")
+        raise SchemaError(
+            f"{path.rstrip('.') or 'the table'} has no columns", hint="give it at least one"
+        )
     seen: dict[str, str] = {}
     for field in struct:
         if not field.name:
-            raise SchemaError(f"a column of {path or 'the table'} has no name")
+            raise SchemaError(f"a column of {path.rstrip('.') or 'the table'} has no name")
         folded = field.name.lower()
         if folded in seen:
             raise SchemaError(

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from indextables.core.types import DataType, ListType, MapType, StructType, can_widen, type_name
-from indextables.errors import SchemaEvolutionError, SchemaMismatchError
+from indextables.errors import SchemaError, SchemaEvolutionError, SchemaMismatchError
 from indextables.log.actions import Add, Metadata
 from indextables.log.plan import ChangeSchema, CommitPlan
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
+from indextables.ops.create import check_names
 from indextables.ops.record_key import key_problem
 from indextables.ops.result import CommitResult, commit
 from indextables.scan.merge import MergeRule
@@ -36,6 +37,7 @@ def evolved(metadata: Metadata, wanted: StructType) -> Metadata:
     """
     problems = list(_problems(metadata.schema, wanted, "", metadata.partition_columns))
     problems += _key_problems(metadata, wanted)
+    problems += _name_problems(wanted)
     if problems:
         raise SchemaEvolutionError(
             "the schema cannot change in this way:\n" + "\n".join(f"  - {p}" for p in problems),
@@ -58,6 +60,14 @@ def _key_problems(metadata: Metadata, wanted: StructType) -> Iterator[str]:
             reason = key_problem(asked[field.name.lower()])
             if reason:
                 yield f"column {field.name!r} is part of the record key and would be one that {reason}"
+
+
+def _name_problems(wanted: StructType) -> Iterator[str]:
+    """What a new table could not have either, in a new column or inside one: no reader could tell it apart."""
+    try:
+        check_names(wanted)
+    except SchemaError as error:
+        yield error.message
 
 
 def merged_schema(current: StructType, incoming: StructType) -> StructType:
