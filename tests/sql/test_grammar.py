@@ -23,6 +23,7 @@ READ = [
     ("OPTIMIZE `indextables`.t -- all of it", {"table": "t"}),
     ("OPTIMIZE /* all */ indextables.`a``b` ;", {"table": "a`b"}),
     ("OPTIMIZE indextables.t; -- done", {"table": "t"}),
+    ("OPTIMIZE indextables.t ;; -- as Spark reads it\n;", {"table": "t"}),
     ("OPTIMIZE indextables.t WHERE day > 'x' AND (a IN (SELECT 1 LIMIT 2))",
      {"table": "t", "where": "day > 'x' AND (a IN (SELECT 1 LIMIT 2))"}),
     ("OPTIMIZE indextables.t WHERE a = 1 ZORDER BY (a, st.b, `c,d`) LIMIT 5",

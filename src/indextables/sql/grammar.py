@@ -31,7 +31,7 @@ Arguments: TypeAlias = Mapping[str, str]
 _USAGE: Final = re.compile(
     r"(?P<open>\[)|(?P<close>\])|<(?P<name>\w+)(?::(?P<kind>\w+))?>|(?P<word>[A-Z_|]+)"
 )
-_END_OF_STATEMENT: Final = re.compile(r";(?:\s|--[^\n]*|/\*.*?\*/)*\Z", re.DOTALL)
+_END_OF_STATEMENT: Final = re.compile(r";(?:\s|;|--[^\n]*|/\*.*?\*/)*\Z", re.DOTALL)
 
 
 class Context(Protocol):

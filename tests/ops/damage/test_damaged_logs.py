@@ -45,6 +45,11 @@ def cut(path: Path, keep: float | int) -> None:
     write(path, data[: int(len(data) * keep) if isinstance(keep, float) else keep])
 
 
+def dangle(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/no such disk/commit.json")
+
+
 def insert_line(path: Path, line: bytes, at: int = 1) -> None:
     edit_lines(path, lambda lines: [*lines[:at], line, *lines[at:]])
 
@@ -170,6 +175,10 @@ CASES = [
          x[0].replace(b'"minReaderVersion":2', b'"minReaderVersion":99'), *x[1:]])), ("protocol version 99",)),
     Case("an unknown feature for writers", also(without_checkpoints, lambda t: reseal(t.commit(0), lambda x: [
          x[0].replace(b"commitTrailer", b'commitTrailer","columnCrypt'), *x[1:]])), ("columnCrypt",)),
+    # names without a file behind them
+    Case("the newest commit is a link to nowhere", lambda t: dangle(t.commit(6)), (NAME.format(6), "is missing")),
+    Case("the newest commit is a directory", lambda t: (t.commit(6).unlink(), t.commit(6).mkdir()),
+         (NAME.format(6), "is missing")),
     # other things in the directory
     Case("files that are no log files", lambda t: write(t.log / "notes.txt", b"hello"), note="notes.txt"),
 ]  # fmt: skip

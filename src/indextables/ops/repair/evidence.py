@@ -21,6 +21,7 @@ from indextables.ops.repair.file import FileEvidence
 from indextables.ops.repair.findings import Finding, disagreement
 from indextables.ops.repair.names import with_true_names
 from indextables.ops.repair.place import LogPlace
+from indextables.storage.base import ObjectMeta
 
 _TRAILER: Final = b'{"commitInfo":'
 _MANY: Final = 20
@@ -38,12 +39,15 @@ class Evidence:
     """Oldest first."""
     hint: int | None
     hint_problem: str | None = None
+    highest_name: int = -1
+    """The highest version that a name in a local directory has, of whatever kind the entry is."""
 
     @property
     def newest(self) -> int:
         """The highest version that any commit, checkpoint or part names, or the pointer does."""
         named = (file.version for file in self.listing.parts)
-        return max([self.listing.newest, -1 if self.hint is None else self.hint, *named])
+        hint = -1 if self.hint is None else self.hint
+        return max([self.listing.newest, hint, self.highest_name, *named])
 
     def files(self) -> Iterator[FileEvidence]:
         """Everything that was looked at."""
@@ -65,7 +69,18 @@ def gather(place: LogPlace, parallelism: int) -> Evidence:
         if one.file.kind == "commit":
             commits[one.file.version] = (*commits.get(one.file.version, ()), one)
     checkpoints = tuple(one for one in found if one.file.kind == "checkpoint")
-    return Evidence(place, listing, commits, with_true_names(checkpoints, commits), hint, problem)
+    true = with_true_names(checkpoints, commits)
+    return Evidence(place, listing, commits, true, hint, problem, _highest_name(place))
+
+
+def _highest_name(place: LogPlace) -> int:
+    """A listing passes over a link to nowhere, but a commit had that name: its disk may not be there today."""
+    here = place.local_path
+    if here is None or not here.is_dir():
+        return -1
+    names = (entry.name for entry in here.iterdir())
+    entries = (ObjectMeta(f"{place.names.prefix}{name}", 0, 0) for name in names)
+    return max((file.version for file in place.names.parse_all(entries)), default=-1)
 
 
 def _read_hint(place: LogPlace) -> tuple[int | None, str | None]:
