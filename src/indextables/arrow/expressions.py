@@ -125,16 +125,18 @@ class _Reader:
         return (test & then) | (Not(test) & otherwise)
 
     def _of_field(self, call: Call, ref: Ref) -> Predicate:
-        options = call.options.as_py() if call.options is not None and call.name != "is_in" else {}
+        options = call.options
         match call.name:
             case "is_valid":
                 return Not(IsNull(ref))
             case "is_null":
-                return Or((IsNull(ref), IsNan(ref))) if options.get("nan_is_null") else IsNull(ref)
+                nan_too = options is not None and options["nan_is_null"].as_py()
+                return Or((IsNull(ref), IsNan(ref))) if nan_too else IsNull(ref)
             case "is_nan":  # NULL for NULL, where SQL's is FALSE
                 return Or((IsNan(ref), unless_null(ref, value=False)))
-            case "starts_with" if not options["ignore_case"]:
-                return _starts_with(ref, options["pattern"])
+            case "starts_with" if not options["ignore_case"].as_py():
+                # bytes that are no text come in a scalar of text, too
+                return _starts_with(ref, options["pattern"].as_buffer().to_pybytes())
             case "is_in":
                 return self._is_in(ref, call)
             case _:
@@ -149,7 +151,9 @@ class _Reader:
         known = tuple(value for value in listed if value.value is not None)
         if self._rules is Rules.SQL:
             return IsIn(ref, listed) if behaviour == _MATCH else IsIn(ref, known)
-        # never NULL: a NULL is in a list that has one, or it is not. Arrow finds NaN by its bits.
+        if any(isinstance(v.value, float) and (v.value == 0 or v.value != v.value) for v in known):
+            return self._opaque(call)  # Arrow finds them by their bits: of two zeros one, of NaN some
+        # never NULL: a NULL is in a list that has one, or it is not
         found = IsTrue(IsIn(ref, known, NanRule.SPARK))
         has_null = len(known) < len(listed) and behaviour == _MATCH
         return Or((IsNull(ref), found)) if has_null else found
@@ -183,8 +187,8 @@ def _operand(tree: Tree) -> Ref | Literal | None:
             return None
 
 
-def _starts_with(ref: Ref, pattern: str | bytes) -> Predicate:
-    text = pattern.decode("utf-8", "replace") if isinstance(pattern, bytes) else pattern
+def _starts_with(ref: Ref, pattern: bytes) -> Predicate:
+    text = pattern.decode("utf-8", "replace")
     if "\ufffd" in text:
         return Opaque("starts_with", (ref.path,), "its prefix is no text")
     return StartsWith(ref, text)
