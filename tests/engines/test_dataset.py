@@ -130,3 +130,15 @@ def test_a_list_by_arrows_rules_tells_two_zeros_apart(tmp_path):
             found = made.to_dataset(rules=Rules.ARROW).to_table(filter=wanted)
             assert repr(found.to_pylist()) == repr(data.filter(wanted).to_pylist())
     assert made.to_dataset().count_rows(filter=pc.field("d").isin([0.0])) == 2
+
+
+def test_a_list_beside_what_only_arrow_computes_finds_both_zeros_and_every_nan(tmp_path):
+    """Arrow filters then, by SQL's rules all the same."""
+    data = pa.table({"d": [0.0, -0.0, NAN, -NAN, 1.0, None]})
+    made = it.Table.create(tmp_path / "zeros", data.schema)
+    made.append(data)
+    beside = pc.sign(pc.field("d")).cast(pa.string()) != "2"
+    for listed, count in (([0.0], 2), ([-0.0, 1.0], 3), ([NAN], 2), ([5.0, None], 0)):
+        wanted = pc.field("d").isin(listed)
+        assert made.to_dataset().count_rows(filter=wanted) == count
+        assert made.to_dataset().count_rows(filter=wanted & beside) == count
