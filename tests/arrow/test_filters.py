@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -309,3 +310,20 @@ def test_values_of_every_type_are_found_again() -> None:
             assert found == {value}
     assert isinstance(COLUMNS["m"][1][0], Decimal)
     assert isinstance(COLUMNS["dt"][1][0], dt.date)
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [(pa.float32(), "<u4"), (pa.float64(), "<u8")], ids=str)
+def test_a_list_with_nan_finds_every_nan(dtype: pa.DataType, bits: str) -> None:
+    """0.0 / 0.0 gives a NaN whose sign is set, and others carry a payload: to SQL they are one value."""
+    one = np.array([math.nan], bits.replace("u", "f")).view(bits)[0]
+    sign = one.dtype.type(1 << (one.dtype.itemsize * 8 - 1))
+    nans = np.array([one, one | sign, one | 1, one | sign | 7]).view(bits.replace("u", "f"))
+    data = pa.table({"x": pa.array([*nans, 1.0, None], dtype)})
+    assert pc.is_nan(data["x"]).to_pylist() == [True] * 4 + [False, None]
+    schema = schema_from_arrow(data.schema)
+    for text, rows in {
+        "x IN (double('NaN'))": [True] * 4 + [False, None],
+        "x NOT IN (double('NaN'), 3)": [False] * 4 + [True, None],
+        "x IN (double('NaN'), 1, NULL)": [True] * 5 + [None],
+    }.items():
+        assert truth_of(bind(parse_predicate(text), schema), data).to_pylist() == rows, text

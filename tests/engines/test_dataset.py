@@ -110,3 +110,35 @@ def test_a_table_in_a_store_without_files_is_read_too():
     made.append(pa.table({"id": [1, 2]}))
     assert made.to_dataset().to_table(filter=pc.field("id") > 1)["id"].to_pylist() == [2]
     assert it.scan_polars("memory://dataset-of-a-memory-table").collect()["id"].to_list() == [1, 2]
+
+
+def test_a_prefix_of_bytes_that_are_no_text_is_left_to_arrow(tmp_path):
+    """PyArrow keeps it as text that cannot be decoded."""
+    made = it.Table.create(tmp_path / "bytes", pa.schema([("x", pa.binary())]))
+    made.append(pa.table({"x": pa.array([b"a", b"\xff\x01", None], pa.binary())}))
+    for wanted in (pc.starts_with(pc.field("x"), b"\xff"), pc.match_substring(pc.field("x"), b"\xff")):
+        assert made.to_dataset().to_table(filter=wanted)["x"].to_pylist() == [b"\xff\x01"]
+
+
+def test_a_list_by_arrows_rules_tells_two_zeros_apart(tmp_path):
+    """As PyArrow does in memory, where lists are hashed by their bits; by SQL's rules there is one zero."""
+    data = pa.table({"d": [0.0, -0.0, NAN, 1.0, None]})
+    made = it.Table.create(tmp_path / "zeros", data.schema)
+    made.append(data)
+    for listed in ([0.0], [-0.0, 1.0], [NAN], [NAN, None]):
+        for wanted in (pc.field("d").isin(listed), ~pc.field("d").isin(listed)):
+            found = made.to_dataset(rules=Rules.ARROW).to_table(filter=wanted)
+            assert repr(found.to_pylist()) == repr(data.filter(wanted).to_pylist())
+    assert made.to_dataset().count_rows(filter=pc.field("d").isin([0.0])) == 2
+
+
+def test_a_list_beside_what_only_arrow_computes_finds_both_zeros_and_every_nan(tmp_path):
+    """Arrow filters then, by SQL's rules all the same."""
+    data = pa.table({"d": [0.0, -0.0, NAN, -NAN, 1.0, None]})
+    made = it.Table.create(tmp_path / "zeros", data.schema)
+    made.append(data)
+    beside = pc.sign(pc.field("d")).cast(pa.string()) != "2"
+    for listed, count in (([0.0], 2), ([-0.0, 1.0], 3), ([NAN], 2), ([5.0, None], 0)):
+        wanted = pc.field("d").isin(listed)
+        assert made.to_dataset().count_rows(filter=wanted) == count
+        assert made.to_dataset().count_rows(filter=wanted & beside) == count

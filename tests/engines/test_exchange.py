@@ -244,6 +244,17 @@ def test_a_search_argument_means_the_same_when_it_comes_back(name):
     assert [truth(back, row) for row in ROWS] == [truth(ARGUMENTS[name], row) for row in ROWS]
 
 
+def test_a_column_domain_is_a_search_argument_too():
+    """Its ranges, NULL and NaN come back."""
+    domain = ColumnDomain({("a",): Domain((Range.greater_than(2),), null_allowed=True)})
+    back = from_search_argument(to_search_argument(domain))
+    rows = [{("a",): value} for value in (1, 2, 3, None)]
+    assert [truth(back, row) for row in rows] == [truth(domain.to_predicate(), row) for row in rows]
+    nan = ColumnDomain({("d",): Domain((Range.greater_than(2.0),), nan_allowed=True)})
+    back = from_search_argument(to_search_argument(nan))
+    assert [truth(back, {("d",): value}) for value in (1.0, 3.0, float("nan"))] == [False, True, True]
+
+
 def test_between_and_constants_of_hive_are_read():
     """BETWEEN is closed at both ends; a constant that says nothing stays open."""
     argument = {

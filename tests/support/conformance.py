@@ -400,7 +400,9 @@ ENGINES = (
 
 def plain_rows(rows: pa.Table) -> dict[int, dict[str, Any]]:
     """By id, whole rows in which equal values are equal: NaN too, decimals of any scale, instants of any zone."""
-    return {row["id"]: plain_row(row) for row in rows.to_pylist()}
+    found = {row["id"]: plain_row(row) for row in rows.to_pylist()}
+    assert len(found) == rows.num_rows, "a row was given twice"
+    return found
 
 
 def plain_row(row: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 from typing import Any, Final
 
@@ -125,16 +126,18 @@ class _Reader:
         return (test & then) | (Not(test) & otherwise)
 
     def _of_field(self, call: Call, ref: Ref) -> Predicate:
-        options = call.options.as_py() if call.options is not None and call.name != "is_in" else {}
+        options = call.options
         match call.name:
             case "is_valid":
                 return Not(IsNull(ref))
             case "is_null":
-                return Or((IsNull(ref), IsNan(ref))) if options.get("nan_is_null") else IsNull(ref)
+                nan_too = options is not None and options["nan_is_null"].as_py()
+                return Or((IsNull(ref), IsNan(ref))) if nan_too else IsNull(ref)
             case "is_nan":  # NULL for NULL, where SQL's is FALSE
                 return Or((IsNan(ref), unless_null(ref, value=False)))
-            case "starts_with" if not options["ignore_case"]:
-                return _starts_with(ref, options["pattern"])
+            case "starts_with" if not options["ignore_case"].as_py():
+                # bytes that are no text come in a scalar of text, too
+                return _starts_with(ref, options["pattern"].as_buffer().to_pybytes())
             case "is_in":
                 return self._is_in(ref, call)
             case _:
@@ -149,7 +152,9 @@ class _Reader:
         known = tuple(value for value in listed if value.value is not None)
         if self._rules is Rules.SQL:
             return IsIn(ref, listed) if behaviour == _MATCH else IsIn(ref, known)
-        # never NULL: a NULL is in a list that has one, or it is not. Arrow finds NaN by its bits.
+        if any(isinstance(v.value, float) and (v.value == 0 or math.isnan(v.value)) for v in known):
+            return self._opaque(call)  # Arrow finds them by their bits: of two zeros one, of NaN some
+        # never NULL: a NULL is in a list that has one, or it is not
         found = IsTrue(IsIn(ref, known, NanRule.SPARK))
         has_null = len(known) < len(listed) and behaviour == _MATCH
         return Or((IsNull(ref), found)) if has_null else found
@@ -183,8 +188,8 @@ def _operand(tree: Tree) -> Ref | Literal | None:
             return None
 
 
-def _starts_with(ref: Ref, pattern: str | bytes) -> Predicate:
-    text = pattern.decode("utf-8", "replace") if isinstance(pattern, bytes) else pattern
+def _starts_with(ref: Ref, pattern: bytes) -> Predicate:
+    text = pattern.decode("utf-8", "replace")
     if "\ufffd" in text:
         return Opaque("starts_with", (ref.path,), "its prefix is no text")
     return StartsWith(ref, text)
@@ -194,7 +199,7 @@ def by_sql_rules(expression: Any, schema: StructType) -> Any:
     """The expression under SQL's rules, so that Arrow filters by them.
 
     `d > 2` becomes `d > 2 OR is_nan(d)`, for every float field that is compared with a value, and
-    `is_in` becomes NULL for NULL.
+    `is_in` becomes NULL for NULL and finds both zeros.
     """
     taken = take_apart(expression)
     if taken is None:
@@ -202,6 +207,17 @@ def by_sql_rules(expression: Any, schema: StructType) -> Any:
     floats = {leaf.path for leaf in leaves(schema) if is_float(leaf.type)}
     changed = _by_sql_rules(taken.tree, floats, taken.null)
     return expression if changed is taken.tree else taken.expression(changed)
+
+
+def _by_value(tree: Call, column: Tree) -> Call:
+    """The list of a float column with both zeros and every NaN, if it has one: Arrow finds them by their bits."""
+    listed = _values(tree.options["value_set"]).to_pylist()
+    if any(value == 0 for value in listed):  # a number that is its own negative
+        is_zero = Call("equal", (column, Call("negate", (column,), None)), None)
+        tree = Call("or_kleene", (tree, is_zero), None)
+    if any(isinstance(value, float) and math.isnan(value) for value in listed):
+        tree = Call("or_kleene", (tree, Call("is_nan", (column,), None)), None)
+    return tree
 
 
 def _by_sql_rules(tree: Tree, floats: set[FieldPath], null: Value) -> Tree:
@@ -214,7 +230,9 @@ def _by_sql_rules(tree: Tree, floats: set[FieldPath], null: Value) -> Tree:
             return Call("or_kleene", (tree, Call("is_nan", (column,), None)), None)
         case ("is_in", (column,)):
             known = Call("or_kleene", (Call("is_valid", (column,), None), null), None)
-            return Call("and_kleene", (tree, known), None)
+            path = column.path if isinstance(column, FieldRef) else ()
+            found = _by_value(tree, column) if path in floats else tree
+            return Call("and_kleene", (found, known), None)
     inner = tuple(_by_sql_rules(argument, floats, null) for argument in tree.arguments)
     if all(new is old for new, old in zip(inner, tree.arguments, strict=True)):
         return tree

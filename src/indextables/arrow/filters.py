@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final, assert_never
 
@@ -218,13 +219,18 @@ def _is_in(node: IsIn, values: Any) -> Any:
     wanted = _array(
         [literal.value for literal in node.values if literal.value is not None], values.type
     )
-    if pa.types.is_floating(values.type):  # lists are hashed: make both zeros one
-        zero = pa.scalar(0.0, values.type)
-        values, wanted = pc.add(values, zero), pc.add(wanted, zero)
+    if pa.types.is_floating(values.type):
+        values, wanted = _one_of_each(values), _one_of_each(wanted)
     found = pc.is_in(values, value_set=wanted)
     has_null = any(literal.value is None for literal in node.values)
     unknown = pc.invert(found) if has_null else pc.is_null(values)
     return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
+
+
+def _one_of_each(values: Any) -> Any:
+    """The same numbers with one zero and one NaN; lists are hashed by bits, and 0.0 / 0.0 has NaN's sign set."""
+    one_zero = pc.add(values, pa.scalar(0.0, values.type))
+    return pc.if_else(pc.is_nan(one_zero), pa.scalar(math.nan, values.type), one_zero)
 
 
 def _array(values: list[Any], dtype: pa.DataType) -> pa.Array:

@@ -124,7 +124,7 @@ def leaf_predicate(expression: Expression, schema: StructType) -> Predicate | No
             return _comparison(op, expression.left, expression.right, schema)
         case Member(Column(name), values):
             path, dtype = find_column(schema, name)
-            known = tuple(_constant(value, dtype, name) for value in values if not _is_missing(value))
+            known = tuple(_constant(value, dtype, name) for value in values if not is_missing(value))
             return IsTrue(IsIn(Ref(path), known, NanRule.IEEE))
         case Missing(Column(name)):
             path, dtype = find_column(schema, name)
@@ -155,7 +155,7 @@ def _comparison(op: ComparisonOp, left: Any, right: Any, schema: StructType) -> 
 def _constant(value: Any, dtype: DataType, name: str, *, weak: bool = False) -> Literal:
     constant = literal(value)
     kind = kind_of(constant)
-    if not _is_missing(value) and not _comparable(dtype, kind):
+    if not is_missing(value) and not _comparable(dtype, kind):
         raise PredicateError(
             f"column {name!r} is {type_name(dtype)} and cannot be compared with {value!r}",
             hint="compare it with a value of its own type",
@@ -175,7 +175,8 @@ def _single(value: float) -> float:
     return rounded
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether a constant is None or NaN, which pandas knows as one."""
     constant = literal(value).value
     return constant is None or (isinstance(constant, float) and math.isnan(constant))
 

@@ -14,7 +14,7 @@ from indextables.arrow.filters import column, is_evaluable, to_row_mask
 from indextables.core.binding.bind import bind
 from indextables.core.types import StructType, schema_from_arrow
 from indextables.errors import PredicateError
-from indextables.query.conditions import find_column, leaf_predicate, to_predicate
+from indextables.query.conditions import find_column, is_missing, leaf_predicate, to_predicate
 from indextables.query.expressions import (
     Absolute,
     Arithmetic,
@@ -79,10 +79,7 @@ def _computed_mask(expression: Expression, data: pa.Table, schema: StructType) -
             sides = (numbers(left, data, schema), numbers(right, data, schema))
             return pc.fill_null(_COMPARE[op](*_common(*sides)), op == "!=")
         case Member(inner, values):
-            wanted = pa.array([float(value) for value in values], pa.float64())
-            return pc.is_in(
-                pc.cast(numbers(inner, data, schema), pa.float64()), value_set=wanted.drop_null()
-            )
+            return _is_member(numbers(inner, data, schema), values)
         case Missing(inner):
             return pc.is_null(numbers(inner, data, schema), nan_is_null=True)
         case Matches(Column(name), pattern):
@@ -94,6 +91,16 @@ def _computed_mask(expression: Expression, data: pa.Table, schema: StructType) -
             raise PredicateError(
                 f"{expression} is not a condition", hint="filter by a comparison, or use apply()"
             )
+
+
+def _is_member(found: Any, values: tuple[Any, ...]) -> Any:
+    """Integers by their value, everything else as doubles, of which there is one zero; NaN is in no list."""
+    listed = [_number_constant(value).as_py() for value in values if not is_missing(value)]
+    if pa.types.is_integer(found.type) and all(isinstance(value, int) for value in listed):
+        return pc.is_in(pc.cast(found, pa.int64()), value_set=pa.array(listed, pa.int64()))
+    zero = pa.scalar(0.0)  # lists are hashed, and -0.0 has another hash
+    wanted = pc.add(pa.array(list(map(float, listed)), pa.float64()), zero)
+    return pc.is_in(pc.add(pc.cast(found, pa.float64(), safe=False), zero), value_set=wanted)
 
 
 def numbers(expression: Expression, data: pa.Table, schema: StructType | None = None) -> Any:
@@ -133,6 +140,8 @@ def _number_constant(value: Any) -> pa.Scalar:
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, bool) or not isinstance(plain, int | float):
         raise PredicateError(f"{value!r} is not a number", hint="arithmetic needs numbers")
+    if isinstance(plain, int) and not -(2**63) <= plain < 2**63:  # as an unsigned one it would wrap
+        raise PredicateError(f"{value!r} is no 64-bit integer", hint="write it as a float")
     return pa.scalar(plain)
 
 

@@ -26,6 +26,7 @@ from indextables.core.conditions.predicate import (
     Ref,
 )
 from indextables.core.conditions.rewrite import fold
+from indextables.core.sets.column_domain import ColumnDomain
 from indextables.core.types import parse_path, path_text
 from indextables.errors import PredicateError
 
@@ -83,8 +84,9 @@ def _leaf(leaf: Mapping[str, Any]) -> Predicate:
             )
 
 
-def to_search_argument(predicate: Predicate) -> dict[str, Any]:
+def to_search_argument(condition: Predicate | ColumnDomain) -> dict[str, Any]:
     """The condition as a search argument, TRUE for every row it is TRUE for; exact where Hive can say it."""
+    predicate = condition.to_predicate() if isinstance(condition, ColumnDomain) else condition
     leaves: list[dict[str, Any]] = []
 
     def visit(node: Predicate, inner: tuple[Any, ...]) -> Any:

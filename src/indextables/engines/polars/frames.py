@@ -8,7 +8,7 @@ from functools import lru_cache
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from indextables.arrow.filters import evaluable_part
+from indextables.arrow.filters import evaluable_part, is_evaluable
 from indextables.arrow.partition import partition_scalar
 from indextables.arrow.read import Reading, read_batches, units_of
 from indextables.core.types import Field, StructType, schema_to_arrow
@@ -33,7 +33,9 @@ def lazy_frame(plan: Plan, store: LogStore) -> pl.LazyFrame:
     schema = plan.snapshot.schema
     found = native_plan(plan, store)
     recorder = found.counted(plan)
-    parts = [_scan(group, schema) for group in found.groups]
+    # Polars takes a row group's bounds for those of what it computes from them, also where that overflows
+    by_bounds = plan.predicate is None or is_evaluable(plan.predicate)
+    parts = [_scan(group, schema, use_statistics=by_bounds) for group in found.groups]
     if found.others.any():
         parts.append(_read(plan, found, store, recorder))
     if not parts:
@@ -41,7 +43,7 @@ def lazy_frame(plan: Plan, store: LogStore) -> pl.LazyFrame:
     return parts[0] if len(parts) == 1 else pl.concat(parts)
 
 
-def _scan(group: NativeGroup, schema: StructType) -> pl.LazyFrame:
+def _scan(group: NativeGroup, schema: StructType, *, use_statistics: bool) -> pl.LazyFrame:
     """Polars' scan of files that are alike; older ones are cast to the types of today."""
     stored = StructType(tuple(f for f in group.written if f.name not in group.partition_values))
     frame = pl.scan_parquet(
@@ -49,6 +51,7 @@ def _scan(group: NativeGroup, schema: StructType) -> pl.LazyFrame:
         schema=polars_schema(stored),
         glob=False,  # names may hold brackets
         hive_partitioning=False,  # the log has the values
+        use_statistics=use_statistics,
     )
     today = polars_schema(schema)
     changes = [_column(field, group, today[field.name]) for field in schema]
