@@ -29,6 +29,9 @@ from indextables.core.conditions.predicate import (
     Or,
     Ref,
 )
+from indextables.core.pruning.index import ColumnStatsIndex, source_of
+from indextables.core.pruning.prune import may_match
+from indextables.core.statistics.split_stats import SplitStats
 from indextables.core.types import (
     DecimalType,
     Field,
@@ -290,3 +293,11 @@ def test_under_ieee_rules_nan_equals_nothing(case: tuple[str, str, Any, Any]) ->
     has_nan = any(isinstance(side, float) and math.isnan(side) for side in (value, literal))
     expected = (op == "<>") if has_nan and value is not None else _spark_compares(op, value, literal)
     assert truth(bound, {(name,): value}) == expected
+
+
+def test_a_double_that_equals_an_integer_of_the_list_still_makes_the_list_one_of_doubles():
+    """As a double, 2**53 + 1 is 2**53: a split that holds only it has a row of the list."""
+    schema = StructType((Field("n", PrimitiveType("long")),))
+    bound = bind(IsIn(Ref(("n",)), (Literal(2**53), Literal(float(2**53)))), schema)
+    odd = SplitStats(1, {("n",): 2**53 + 1}, {("n",): 2**53 + 1}, {("n",): 0})
+    assert may_match(bound, ColumnStatsIndex(source_of([odd], schema))).all()

@@ -320,6 +320,26 @@ def test_texts_are_compared_in_full_where_their_first_bytes_tie(texts, stem, dat
     assert kept == [b is None or b in wanted for b in bounds]
 
 
+@given(
+    pairs=st.lists(
+        st.tuples(st.none() | st.text("ab\0", max_size=11), st.none() | st.text("b", max_size=9)),
+        max_size=20,
+    ),
+    wanted=st.lists(st.text("ab\0", max_size=11), min_size=5, max_size=12, unique=True),
+)
+def test_a_long_list_keeps_what_its_members_keep_one_by_one(pairs, wanted):
+    """Also where one bound is unknown: such a split starts below, or reaches above, every member."""
+    stats = [
+        SplitStats(9, {} if low is None else {S.path: low}, {} if tail is None else {S.path: high})
+        for low, tail in pairs
+        for high in [f"{low or ''}{tail or ''}"]
+    ]
+    index = ColumnStatsIndex(source_of(stats, NUMBERS))
+    each = [may_match(Compare("=", S, Literal(text)), index) for text in wanted]
+    kept = may_match(IsIn(S, tuple(map(Literal, wanted))), index)
+    assert kept.tolist() == np.logical_or.reduce(each).tolist()
+
+
 DEEP = 100_000
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from indextables.core.arrays import FileMask, is_null, without
 from indextables.core.pruning.byte_line import ByteLine
-from indextables.core.pruning.ranks import Integers, Ranking
+from indextables.core.pruning.ranks import Integers, Ladder
 from indextables.core.sets.intervals import Cuts
 from indextables.core.sets.space import Ordinals
 
@@ -25,26 +25,31 @@ class IntBounds:
 
     lo: Integers
     hi: Integers
-    _ranking: Ranking | None = field(default=None, init=False)
+    _sorted: tuple[Integers, Ladder] | None = field(default=None, init=False)
 
     def overlap(self, cuts: Cuts) -> FileMask:
         """True where some value between the bounds is in the set."""
         # The last cut of `long` is 2**63, which int64 has no room for: compare with closed ends.
-        starts, ends = cuts[::2], [end - 1 for end in cuts[1::2]]
-        if len(starts) > _FEW:
-            return self._search(np.array(starts, np.int64), np.array(ends, np.int64))
+        if len(cuts) > 2 * _FEW:
+            return self._search(np.array(cuts[::2], np.int64), _closed(cuts))
         hit = np.zeros(len(self.lo), np.bool_)
-        for start, end in zip(starts, ends, strict=True):
-            hit |= (self.lo <= end) & (self.hi >= start)
+        for start, end in zip(cuts[::2], cuts[1::2], strict=True):
+            hit |= (self.lo <= end - 1) & (self.hi >= start)
         return hit
 
     def _search(self, starts: Integers, ends: Integers) -> FileMask:
-        """Only the first interval that does not end below `lo` can be hit: does it start by `hi`?"""
-        if self._ranking is None:
-            self._ranking = Ranking(self.lo)
-        passed = self._ranking.count_below(ends)
-        reached = starts[np.minimum(passed, len(starts) - 1)] <= self.hi
-        return reached & (passed < len(starts))
+        if self._sorted is None:
+            order = np.argsort(self.lo)
+            self._sorted = self.lo[order], Ladder(order, self.hi)
+        lower, ladder = self._sorted
+        return ladder.meets(np.searchsorted(lower, ends, side="right"), starts)
+
+
+def _closed(cuts: Cuts) -> Integers:
+    """The last value of each interval."""
+    ends: Integers = np.array([*cuts[1:-1:2], cuts[-1] - 1], np.int64)
+    ends[:-1] -= 1
+    return ends
 
 
 @dataclass(slots=True)
@@ -56,6 +61,7 @@ class ByteBounds:
     wide: bool = False
     """The bytes are those of 128-bit integers, the cuts the integers."""
     _lines: tuple[ByteLine, ByteLine] | None = field(default=None, init=False)
+    _ladder: Ladder | None = field(default=None, init=False)
 
     def overlap(self, cuts: Cuts) -> FileMask:
         """True where some value between the bounds is in the set."""
@@ -65,13 +71,18 @@ class ByteBounds:
         lower, upper = self._lines
         starts, ends = line[::2], line[1::2]
         if len(starts) > _FEW:
-            passed = lower.count_at_most(ends, unknown=0)
-            reached = upper.reaches(starts, np.minimum(passed, len(starts) - 1), unknown=True)
-            return reached & (passed < len(starts))
+            return self._search(lower, upper, starts, ends)
         hit = np.zeros(len(self.lo), np.bool_)
         for start, end in zip(starts, ends, strict=True):
             hit |= lower.below(end, unknown=True) & ~upper.below(start, unknown=False)
         return hit
+
+    def _search(self, lower: ByteLine, upper: ByteLine, starts: Cuts, ends: Cuts) -> FileMask:
+        # A lower bound that is unknown comes before all others, an upper bound after them.
+        if self._ladder is None:
+            self._ladder = Ladder(lower.order(), upper.ranks())
+        starting = lower.unknown_count + lower.count_below(ends)
+        return self._ladder.meets(starting, upper.count_below(starts))
 
 
 Bounds: TypeAlias = IntBounds | ByteBounds

@@ -7,7 +7,7 @@ with equal keys need to be looked at in full.
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,13 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.core.arrays import FileMask, as_mask, is_null
-from indextables.core.pruning.ranks import Counts, Integers, Ranking
+from indextables.core.pruning.ranks import Integers, Positions, ranks
 from indextables.core.sets.intervals import TOP
 
 _KEY: Final = 8
 _SIGN: Final = np.uint64(2**63)
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-_Answers = TypeVar("_Answers", FileMask, Counts)
 
 
 class ByteLine:
@@ -32,7 +31,7 @@ class ByteLine:
         self._stem = stem
         self._unknown = is_null(values) if values.null_count else None
         self._keys = _keys(values, len(stem))
-        self._ranking: Ranking | None = None
+        self._sorted: tuple[Positions, Integers] | None = None
 
     @classmethod
     def pair(cls, lo: Any, hi: Any) -> tuple[ByteLine, ByteLine]:
@@ -56,27 +55,50 @@ class ByteLine:
             found[ties] = as_mask(pc.less(self._values.take(pa.array(ties)), wanted[0]))
         return self._with_unknown(found, unknown)
 
-    def count_at_most(self, cuts: tuple[Any, ...], *, unknown: int) -> Counts:
-        """For each value, how many of the increasing cuts are at or below it."""
-        wanted = pa.array(cuts[:-1] if cuts[-1] is TOP else cuts, pa.large_binary())
-        places = self._places(wanted)
-        if self._ranking is None:
-            self._ranking = Ranking(self._keys)
-        counts = self._ranking.count_at_most(places)
-        at = np.maximum(counts - 1, 0)
-        ties = np.flatnonzero((counts > 0) & (places[at] == self._keys))
-        counts[ties] = self._bisect(ties, places, wanted)
-        return self._with_unknown(counts, unknown)
+    @property
+    def unknown_count(self) -> int:
+        """How many values are unknown."""
+        return int(self._values.null_count)
 
-    def reaches(self, cuts: tuple[Any, ...], which: Counts, *, unknown: bool) -> FileMask:
-        """For each value, whether it is at or above the one of the cuts that `which` names."""
-        wanted = pa.array(cuts, pa.large_binary())
-        places = self._places(wanted)[which]
-        found = self._keys > places
-        ties = np.flatnonzero(self._keys == places)
-        exact = pc.greater_equal(self._values.take(pa.array(ties)), wanted.take(pa.array(which[ties])))
-        found[ties] = as_mask(exact)
-        return self._with_unknown(found, unknown)
+    def order(self) -> Positions:
+        """The values in their order, the unknown ones before all others."""
+        unknown = () if self._unknown is None else np.flatnonzero(self._unknown)
+        return np.concatenate([unknown, self._known_order()[0]]).astype(np.intp)
+
+    def ranks(self) -> Positions:
+        """The place of each value in the order, the unknown ones after all others."""
+        unknown = () if self._unknown is None else np.flatnonzero(self._unknown)
+        return ranks(np.concatenate([self._known_order()[0], unknown]).astype(np.intp))
+
+    def count_below(self, cuts: tuple[Any, ...]) -> Positions:
+        """For each of the cuts, how many of the known values are below it."""
+        order, keys = self._known_order()
+        bounded = pa.array(cuts[:-1] if cuts[-1] is TOP else cuts, pa.large_binary())
+        places = self._places(bounded)
+        low = np.searchsorted(keys, places, "left")
+        high = np.searchsorted(keys, places, "right")
+        # Only values of the same key need to be compared in full.
+        while (active := np.flatnonzero(low < high)).size:
+            middle = (low[active] + high[active]) // 2
+            here = self._values.take(pa.array(order[middle]))
+            less = as_mask(pc.less(here, bounded.take(pa.array(active))))
+            low[active[less]] = middle[less] + 1
+            high[active[~less]] = middle[~less]
+        return np.append(low, len(order)) if cuts[-1] is TOP else low
+
+    def _known_order(self) -> tuple[Positions, Integers]:
+        """The known values in their order, and the keys in that order; found once."""
+        if self._sorted is None:
+            order = np.argsort(self._keys)
+            if self._unknown is not None:
+                order = order[~self._unknown[order]]
+            keys = self._keys[order]
+            same = keys[1:] == keys[:-1]
+            ties = np.flatnonzero(np.append(same, False) | np.append(False, same))
+            if ties.size:  # among themselves they are in the order of their keys already
+                order[ties] = _sorted_rows(order[ties], self._values)
+            self._sorted = order, keys
+        return self._sorted
 
     def _places(self, cuts: Any) -> Integers:
         """The keys of cuts; one that does not begin with the stem is beyond all values, at that end.
@@ -89,20 +111,7 @@ class ByteLine:
         places: Integers = np.where(inside, _keys(cuts, len(self._stem)), beyond)
         return places
 
-    def _bisect(self, rows: Any, places: Integers, cuts: Any) -> Integers:
-        """How many cuts are at or below each of these values, searched among the cuts of its key."""
-        keys, values = self._keys[rows], self._values.take(pa.array(rows))
-        low: Integers = np.searchsorted(places, keys, "left")
-        high = np.searchsorted(places, keys, "right")
-        while (active := np.flatnonzero(low < high)).size:
-            middle = (low[active] + high[active]) // 2
-            here = values.take(pa.array(active))
-            reached = as_mask(pc.less_equal(cuts.take(pa.array(middle)), here))
-            low[active[reached]] = middle[reached] + 1
-            high[active[~reached]] = middle[~reached]
-        return low
-
-    def _with_unknown(self, answers: _Answers, unknown: int) -> _Answers:
+    def _with_unknown(self, answers: FileMask, unknown: bool) -> FileMask:
         if self._unknown is not None:
             answers[self._unknown] = unknown
         return answers
@@ -111,6 +120,14 @@ class ByteLine:
 def _common_stem(a: bytes, b: bytes) -> bytes:
     same = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     return a[:same]
+
+
+def _sorted_rows(rows: Positions, values: Any) -> Positions:
+    """The rows in the order of their values: each distinct value is compared with others only once."""
+    encoded = values.take(pa.array(rows)).dictionary_encode()
+    places = ranks(pc.sort_indices(encoded.dictionary).to_numpy().astype(np.intp))
+    sorted_rows: Positions = rows[np.argsort(places[encoded.indices.to_numpy()], kind="stable")]
+    return sorted_rows
 
 
 def _keys(values: Any, skip: int) -> Integers:

@@ -1,7 +1,9 @@
-"""How many of a list of integers lie below each of a million others, without a million searches.
+"""Which of a million ranges meet a long list of intervals, without a million searches.
 
-Searching 10,000 keys for each of a million values costs 100 ms, most of it mispredicted branches. The
-other way round, each key is searched once among the sorted values, and the counts are spread back.
+Searching 10,000 intervals for each of a million splits costs 100 ms, most of it mispredicted branches.
+The other way round, each interval is searched once among the sorted lower bounds. Splits that stand
+between two of these places have one interval in question, the first that does not end below them, and
+whether they reach up to it is one comparison of two arrays.
 """
 
 from __future__ import annotations
@@ -11,27 +13,34 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from indextables.core.arrays import FileMask
+
 Integers: TypeAlias = npt.NDArray[np.int64]
-Counts: TypeAlias = npt.NDArray[np.int32]
+Positions: TypeAlias = npt.NDArray[np.intp]
 
 
-class Ranking:
-    """Values in sorted order, and where each of them came from; sorting happens once."""
+class Ladder:
+    """Splits in the order of their lower bounds, and how far up each reaches; sorting happens once."""
 
-    def __init__(self, values: Integers) -> None:
-        self._order = np.argsort(values)
-        self._sorted = values[self._order]
+    def __init__(self, order: Positions, reach: npt.NDArray[np.integer]) -> None:
+        self._rank = ranks(order)
+        self._reach = reach[order]
 
-    def count_at_most(self, keys: Integers) -> Counts:
-        """For each value, how many of the increasing keys are at or below it."""
-        return self._spread(np.searchsorted(self._sorted, keys, side="left"))
+    def meets(self, starting: Positions, reach: npt.NDArray[np.integer]) -> FileMask:
+        """Which splits meet one of the intervals at least, these being apart and in their order.
 
-    def count_below(self, keys: Integers) -> Counts:
-        """For each value, how many of the increasing keys are below it."""
-        return self._spread(np.searchsorted(self._sorted, keys, side="right"))
+        `starting` says of each interval how many splits start below its end, `reach` how far up a
+        split has to reach to meet it.
+        """
+        hit = np.zeros(len(self._rank), np.bool_)
+        within = int(starting[-1])  # the splits after these start above every interval
+        needed = np.repeat(reach, np.diff(starting, prepend=0))
+        np.greater_equal(self._reach[:within], needed, out=hit[:within])
+        return hit[self._rank]
 
-    def _spread(self, positions: npt.NDArray[np.intp]) -> Counts:
-        steps = np.diff(positions, prepend=0, append=len(self._order))
-        counts = np.empty(len(self._order), np.int32)
-        counts[self._order] = np.repeat(np.arange(len(positions) + 1, dtype=np.int32), steps)
-        return counts
+
+def ranks(order: Positions) -> Positions:
+    """For each value its place in the order."""
+    places = np.empty(len(order), np.intp)
+    places[order] = np.arange(len(order))
+    return places

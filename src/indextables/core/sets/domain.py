@@ -7,14 +7,14 @@ a date, and values that do not compare with each other cannot be in one domain.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from functools import total_ordering
 from typing import Any, Final, TypeVar
 
-from indextables.core.sets.intervals import BOTTOM, TOP, Cut, Cuts, holds, union
+from indextables.core.sets.intervals import BOTTOM, EMPTY, TOP, Cut, Cuts, holds, union
 from indextables.core.sets.states import States, all_of, any_of, without
 from indextables.core.statistics.prefix import next_prefix
 from indextables.errors import PredicateError
@@ -167,6 +167,10 @@ class Markers:
     def point(self, value: Any) -> Cuts:
         """One value and no other."""
         return ((value, 0), (value, 1))
+
+    def points(self, values: Collection[Any]) -> Cuts:
+        """These values and no others."""
+        return union([EMPTY, *map(self.point, values)])
 
     def prefixed(self, prefix: Any) -> Cuts:
         """The texts, or binaries, that begin with a prefix."""

@@ -16,7 +16,7 @@ from indextables.core.conditions.predicate import (
     NanRule,
     StartsWith,
 )
-from indextables.core.sets.intervals import EMPTY, Cuts, complement, union
+from indextables.core.sets.intervals import EMPTY, Cuts, complement
 from indextables.core.sets.space import Space
 from indextables.core.sets.states import NOTHING, ONLY_NULL, States, Truth, any_of, without
 
@@ -134,7 +134,7 @@ def _is_in(values: list[Any], nan: NanRule, space: Space) -> Truth:
     known = [v for v in values if v is not None]
     points = [v for v in known if v == v]  # noqa: PLR0124
     listed = States(
-        union([EMPTY, *(space.point(v) for v in points)]),
+        space.points(points),
         nan=space.values.nan and nan is NanRule.SPARK and len(points) < len(known),
     )
     if len(known) == len(values):

@@ -9,9 +9,10 @@ between 1.0 and the next double, nor between 'a' and 'a\0'.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from itertools import chain
 from typing import Any, Final, Literal, Protocol, TypeAlias, assert_never
 
 from indextables.core.sets.intervals import TOP, Cut, Cuts
@@ -65,6 +66,10 @@ class Space(Protocol):
         """One value and no other."""
         ...
 
+    def points(self, values: Collection[Any]) -> Cuts:
+        """These values and no others."""
+        ...
+
     def prefixed(self, prefix: Any) -> Cuts:
         """The values that begin with a prefix."""
         ...
@@ -100,7 +105,26 @@ class Ordinals:
     def point(self, value: Any) -> Cuts:
         """One physical value and no other."""
         ordinal = self.ordinal(value)
-        return (ordinal, ordinal + (b"\0" if self.kind == "bytes" else 1))
+        return (ordinal, ordinal + self._step)
+
+    def points(self, values: Collection[Any]) -> Cuts:
+        """These physical values and no others, by one sort of all of them.
+
+        >>> space_of(PrimitiveType("long")).points([7, 3, 4, 3])
+        (3, 5, 7, 8)
+        """
+        starts = sorted(set(map(self.ordinal, values)))
+        ends = [start + self._step for start in starts]
+        touching = set(ends).intersection(starts)
+        if touching:
+            starts = [start for start in starts if start not in touching]
+            ends = [end for end in ends if end not in touching]
+        return tuple(chain.from_iterable(zip(starts, ends, strict=True)))
+
+    @property
+    def _step(self) -> Any:
+        """What makes an ordinal its successor."""
+        return b"\0" if self.kind == "bytes" else 1
 
     def prefixed(self, prefix: Any) -> Cuts:
         """The texts, or binaries, that begin with a prefix."""
