@@ -76,6 +76,7 @@ class Reader:
 
 def gather(bodies: Sequence[Body], kind: int, name: str) -> Run:
     """All lines of one kind, those in an odd spelling included."""
+    none = np.zeros(0, np.int64)
     texts: list[memoryview] = []
     lengths, owners, numbers = [np.zeros(1, np.int64)], [], []
     for owner, body in enumerate(bodies):
@@ -87,20 +88,22 @@ def gather(bodies: Sequence[Body], kind: int, name: str) -> Run:
             texts.append(text[int(body.lines.starts[first]) : int(body.lines.ends[last])])
         lengths.append(body.lines.ends[found] - body.lines.starts[found] + 1)
         strays = [(line, dumps({name: value})) for line, action, value in body.strays if action == name]
-        texts.extend(memoryview(text) for _, text in strays)
-        lengths.append(np.array([len(text) + 1 for _, text in strays], np.int64))
-        lines = np.concatenate([found, np.array([line for line, _ in strays], np.int64)])
-        numbers.append(lines)
-        owners.append(np.full(len(lines), owner, np.int64))
-    empty = np.zeros(0, np.int64)
+        if strays:
+            texts.extend(memoryview(text) for _, text in strays)
+            lengths.append(np.array([len(text) + 1 for _, text in strays], np.int64))
+            found = np.concatenate([found, np.array([line for line, _ in strays], np.int64)])
+        numbers.append(found)
+        owners.append(np.full(len(found), owner, np.int64))
+    if not numbers:
+        return Run(memoryview(b""), lengths[0], bodies, none, none)
     # the one stretch of a large commit is not copied
     raw = texts[0] if len(texts) == 1 else memoryview(b"\n".join(texts))
     return Run(
         raw,
         np.minimum(np.cumsum(np.concatenate(lengths)), len(raw)),
         bodies,
-        np.concatenate([empty, *owners]),
-        np.concatenate([empty, *numbers]),
+        np.concatenate([none, *owners]),
+        np.concatenate([none, *numbers]),
     )
 
 

@@ -16,6 +16,8 @@ REMOVE: Final = 2
 OTHER: Final = 0
 BLANK: Final = -1
 _PIECE: Final = 1 << 19
+_FEW: Final = 256
+"""Up to so many lines, looking at each is cheaper than setting up arrays for all."""
 # What a writer of compact JSON begins such a line with. Any other spelling is OTHER: slower, never lost.
 _PREFIXES: Final = ((ADD, b'{"add":{'), (REMOVE, b'{"remove":{'))
 
@@ -40,7 +42,8 @@ class Lines:
 
     def of(self, kind: int) -> npt.NDArray[np.int64]:
         """The indices of all lines of a kind."""
-        return (self.kinds == kind).nonzero()[0]
+        found: npt.NDArray[np.int64] = (self.kinds == kind).nonzero()[0]
+        return found
 
     def others(self) -> Iterator[tuple[int, str, Any, bytes]]:
         """(index, action, value, raw line) of every line that is not plainly an add or a remove."""
@@ -63,11 +66,19 @@ def find_lines(file: str, data: bytes) -> Lines:
         ends = np.append(ends, len(data))
     starts = np.zeros_like(ends)
     starts[1:] = ends[:-1] + 1
-    kinds = np.full(len(ends), OTHER, np.int8)
+    if len(ends) <= _FEW:
+        kinds = np.array(_kinds(data, starts.tolist()), np.int8)
+    else:
+        kinds = np.full(len(ends), OTHER, np.int8)
+        for kind, prefix in _PREFIXES:
+            kinds[_starting_with(buffer, starts, ends, prefix)] = kind
     kinds[starts == ends] = BLANK
-    for kind, prefix in _PREFIXES:
-        kinds[_starting_with(buffer, starts, ends, prefix)] = kind
     return Lines(file, data, starts, ends, kinds)
+
+
+def _kinds(data: bytes, starts: list[int]) -> list[int]:
+    begins, ((_, add), (_, remove)) = data.startswith, _PREFIXES
+    return [ADD if begins(add, s) else REMOVE if begins(remove, s) else OTHER for s in starts]
 
 
 def _newlines(buffer: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
@@ -93,7 +104,7 @@ def _starting_with(
     prefix: bytes,
 ) -> npt.NDArray[np.int64]:
     """The lines that begin so; the third byte tells nearly all others apart before the rest is looked at."""
-    likely = (ends - starts >= len(prefix)).nonzero()[0]
+    likely: npt.NDArray[np.int64] = (ends - starts >= len(prefix)).nonzero()[0]
     likely = likely[buffer[starts[likely] + 2] == prefix[2]]
     if not len(likely):
         return likely
