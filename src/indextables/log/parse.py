@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -23,7 +24,6 @@ from indextables.storage.paths import file_key, file_keys
 _REMOVE: Final = pa.struct(
     [("path", pa.string()), ("deletionTimestamp", pa.int64()), ("dataChange", pa.bool_())]
 )
-_NO_TOMBSTONES: Final = TOMBSTONES.empty_table()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,16 @@ def parse_removes(bodies: Sequence[Body], table_uri: str) -> Rows:
     """Every remove of these files as a row of the tombstones."""
     run = gather(bodies, REMOVE, "remove")
     if not len(run):
-        return Rows(_NO_TOMBSTONES, run.line_of, run.line_of)
+        return Rows(_no_tombstones(), run.line_of, run.line_of)
     pieces = parse_run(run, 0, len(run), Reader("remove", _REMOVE, remove_row, dict))
     tables = [_table(piece, TOMBSTONES, frozenset()) for piece in pieces]
     return _rows(run, _one_table(tables, TOMBSTONES), table_uri)
+
+
+@cache
+def _no_tombstones() -> Any:
+    """Not made on import: Arrow would load pandas for it."""
+    return TOMBSTONES.empty_table()
 
 
 def _one_table(tables: list[Any], columns: Any) -> Any:
