@@ -5,7 +5,8 @@
 One commit of 100 splits with 8,000-character articles, with truncation off, on (the default: drop)
 and with `bound`. Prints the size of the log, the time to open it, and the time to plan a query on it,
 for one column of articles and for eight (title to comments: the 12 MB commit of the seed's example).
-Fails if the default is not 95 % smaller, or the large log not read 10 times faster, than without.
+"read" is both together: a log is read once a query can be planned on what it says. Fails if the default log is
+not 95 % smaller, or does not open 10 times faster, than without truncation, for any number of columns.
 """
 
 from __future__ import annotations
@@ -93,6 +94,7 @@ def run(columns: int, options: argparse.Namespace) -> dict:
         "variants": rows,
         "smaller": 1 - on["bytes"] / off["bytes"],
         "faster": off["open_ms"] / on["open_ms"],
+        "read_faster": (off["open_ms"] + off["plan_ms"]) / (on["open_ms"] + on["plan_ms"]),
     }
 
 
@@ -107,7 +109,8 @@ def show(found: dict, options: argparse.Namespace) -> None:
         )
         print(f"{name:<16}{numbers}")
     print(
-        f"the default log is {found['smaller']:.1%} smaller and opens {found['faster']:.1f} times faster"
+        f"the default log is {found['smaller']:.1%} smaller, opens {found['faster']:.1f} times faster, "
+        f"and is read (opened and planned on) {found['read_faster']:.1f} times faster"
     )
 
 
@@ -125,7 +128,10 @@ def main() -> int:
         show(found, options)
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text(json.dumps({"options": vars(options), "results": results}, indent=2) + "\n")
-    return 0 if all(r["smaller"] >= 0.95 for r in results) and results[-1]["faster"] >= 10 else 1
+    missed = [r["columns"] for r in results if r["smaller"] < 0.95 or r["faster"] < 10]
+    if missed:
+        print(f"\nbelow 95 % smaller or 10 times faster, by number of columns: {missed}")
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":

@@ -95,6 +95,16 @@ def test_an_unknown_option_of_ours_is_a_warning_with_a_suggestion(spark, tmp_pat
     assert f"Unknown option '{key}' is ignored; did you mean '{LENGTH}'?" in caplog.text
 
 
+def test_a_truncation_override_for_a_column_the_table_lacks_is_a_warning(spark, tmp_path, caplog):
+    """The same one as for a write without Spark."""
+    key = "spark.indextables.stats.truncation.column.idd.maxLength"
+    with caplog.at_level(logging.WARNING, "indextables"):
+        spark.range(3).write.format("indextables").option(key, 5).save(str(tmp_path / "t"))
+    said = [m for m in caplog.messages if "column.idd" in m.lower()]
+    assert len(said) == 1
+    assert said[0].endswith("is ignored: no column 'idd'; did you mean 'id'?")
+
+
 def test_options_are_sorted_by_who_reads_them():
     """Ours, those of this library's settings, and those of Spark's Parquet writer."""
     options = WriteOptions.of({"MERGESCHEMA": "True", LENGTH: "1", "compression": "zstd", "path": "/x"})

@@ -97,6 +97,37 @@ def test_history_and_messages_tell_what_was_truncated(tmp_path, caplog):
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("long_txt", "no column 'long_txt'; did you mean 'long_text'?"),
+        ("zzz", "no column 'zzz'; the columns are: id, long_text, score, st, st.a"),
+        ("st", "'st' is a struct; name one of its fields"),
+        ("st.b", "no column 'st.b'; did you mean 'st.a'?"),
+    ],
+)
+@pytest.mark.parametrize("option", [("maxLength", 5), ("strategy", "bound")], ids=lambda o: o[0])
+def test_a_truncation_override_for_a_column_the_table_lacks_is_warned_of_once(
+    tmp_path, caplog, name, why, option
+):
+    """It changes nothing, which the writer should hear: in the first write, not in every one."""
+    data = documents("x").append_column("st", pa.array([{"a": "y"}]))
+    table = it.Table.create(tmp_path / "t", data.schema)
+    key = f"{PREFIX}column.{name}.{option[0]}"
+    for _ in range(2):
+        table.append(data, options={key: option[1]})
+    assert [m for m in caplog.messages if key in m] == [f"Option '{key}' is ignored: {why}"]
+
+
+def test_a_truncation_override_for_a_column_of_the_table_is_not_warned_of(tmp_path, caplog):
+    """In whatever case it is spelled, nested or new with this write."""
+    data = documents("x").append_column("st", pa.array([{"a": "y"}]))
+    table = it.Table.create(tmp_path / "t", documents("x").schema)
+    options = {f"{PREFIX}column.{name}.maxLength": 5 for name in ("LONG_TEXT", "st.a")}
+    table.append(data, options=options, merge_schema=True)
+    assert not [m for m in caplog.messages if "ignored" in m]
+
+
 def test_an_unknown_strategy_warns_and_drops(tmp_path, caplog):
     """A typo costs skipping, never a row or a large log."""
     data = documents("x", "y")

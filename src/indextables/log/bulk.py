@@ -76,34 +76,42 @@ class Reader:
 
 def gather(bodies: Sequence[Body], kind: int, name: str) -> Run:
     """All lines of one kind, those in an odd spelling included."""
+    none = np.zeros(0, np.int64)
     texts: list[memoryview] = []
     lengths, owners, numbers = [np.zeros(1, np.int64)], [], []
     for owner, body in enumerate(bodies):
         found = body.lines.of(kind)
+        if not len(found) and not body.strays:
+            continue
         for first, last in _stretches(found):
             text = memoryview(body.lines.data)
             texts.append(text[int(body.lines.starts[first]) : int(body.lines.ends[last])])
         lengths.append(body.lines.ends[found] - body.lines.starts[found] + 1)
         strays = [(line, dumps({name: value})) for line, action, value in body.strays if action == name]
-        texts.extend(memoryview(text) for _, text in strays)
-        lengths.append(np.array([len(text) + 1 for _, text in strays], np.int64))
-        lines = np.concatenate([found, np.array([line for line, _ in strays], np.int64)])
-        numbers.append(lines)
-        owners.append(np.full(len(lines), owner, np.int64))
-    empty = np.zeros(0, np.int64)
+        if strays:
+            texts.extend(memoryview(text) for _, text in strays)
+            lengths.append(np.array([len(text) + 1 for _, text in strays], np.int64))
+            found = np.concatenate([found, np.array([line for line, _ in strays], np.int64)])
+        numbers.append(found)
+        owners.append(np.full(len(found), owner, np.int64))
+    if not numbers:
+        return Run(memoryview(b""), lengths[0], bodies, none, none)
     # the one stretch of a large commit is not copied
     raw = texts[0] if len(texts) == 1 else memoryview(b"\n".join(texts))
     return Run(
         raw,
         np.minimum(np.cumsum(np.concatenate(lengths)), len(raw)),
         bodies,
-        np.concatenate([empty, *owners]),
-        np.concatenate([empty, *numbers]),
+        np.concatenate([none, *owners]),
+        np.concatenate([none, *numbers]),
     )
 
 
 def _stretches(found: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     """First and last of each stretch of neighbouring lines: one slice, however many lines."""
+    if len(found) and found[-1] - found[0] == len(found) - 1:  # as in nearly every file
+        yield int(found[0]), int(found[-1])
+        return
     breaks = np.flatnonzero(np.diff(found) != 1)
     firsts = np.concatenate([found[:1], found[breaks + 1]])
     lasts = np.concatenate([found[breaks], found[-1:]])
@@ -133,7 +141,9 @@ def parse_run(run: Run, low: int, high: int, reader: Reader) -> Iterator[Piece]:
 
 def _bulk(run: Run, low: int, high: int, reader: Reader) -> list[Any] | None:
     start, end = int(run.at[low]), int(run.at[high])
-    trusted = all(run.bodies[owner].trusted for owner in np.unique(run.body_of[low:high]).tolist())
+    trusted = all(body.trusted for body in run.bodies) or all(
+        run.bodies[owner].trusted for owner in np.unique(run.body_of[low:high]).tolist()
+    )
     # Arrow reads the token NaN as a number; a bound that is NaN would compare as if it meant something.
     text = run.raw[start:end]
     if not trusted and b"NaN" in bytes(text):

@@ -28,7 +28,9 @@ def decode_action(name: str, value: Any, raw: bytes, place: Place) -> StateActio
     decoder = _DECODERS.get(name)
     if decoder is None or (name == "vacuum" and not _is_vacuum(value)):
         return Unknown(name, raw)
-    if not isinstance(value, dict) or not is_clean(value):
+    # only an escape or a byte beyond ASCII can have become a lone surrogate
+    plain = raw.isascii() and b"\\u" not in raw
+    if not isinstance(value, dict) or not (plain or is_clean(value)):
         raise place.corrupted(f"{name!r} is not an object of valid text")
     return decoder(_Fields(value, name, place))
 

@@ -16,6 +16,8 @@ REMOVE: Final = 2
 OTHER: Final = 0
 BLANK: Final = -1
 _PIECE: Final = 1 << 19
+_FEW: Final = 256
+"""Up to so many lines, looking at each is cheaper than setting up arrays for all."""
 # What a writer of compact JSON begins such a line with. Any other spelling is OTHER: slower, never lost.
 _PREFIXES: Final = ((ADD, b'{"add":{'), (REMOVE, b'{"remove":{'))
 
@@ -40,7 +42,8 @@ class Lines:
 
     def of(self, kind: int) -> npt.NDArray[np.int64]:
         """The indices of all lines of a kind."""
-        return np.flatnonzero(self.kinds == kind)
+        found: npt.NDArray[np.int64] = (self.kinds == kind).nonzero()[0]
+        return found
 
     def others(self) -> Iterator[tuple[int, str, Any, bytes]]:
         """(index, action, value, raw line) of every line that is not plainly an add or a remove."""
@@ -58,23 +61,40 @@ class Lines:
 def find_lines(file: str, data: bytes) -> Lines:
     """Every line of the file, blank ones marked as such."""
     buffer = np.frombuffer(data, np.uint8)
-    newlines = _newlines(buffer)
-    ends = np.append(newlines, len(data)) if not data.endswith(b"\n") else newlines
-    starts = np.concatenate(([0], ends[:-1] + 1)) if len(ends) else ends
-    kinds = np.full(len(ends), OTHER, np.int8)
+    ends = _newlines(buffer)
+    if not data.endswith(b"\n"):
+        ends = np.append(ends, len(data))
+    starts = np.zeros_like(ends)
+    starts[1:] = ends[:-1] + 1
+    if len(ends) <= _FEW:
+        kinds = np.array(_kinds(data, starts.tolist()), np.int8)
+    else:
+        kinds = np.full(len(ends), OTHER, np.int8)
+        for kind, prefix in _PREFIXES:
+            kinds[_starting_with(buffer, starts, ends, prefix)] = kind
     kinds[starts == ends] = BLANK
-    for kind, prefix in _PREFIXES:
-        kinds[_starting_with(buffer, starts, ends, prefix)] = kind
-    return Lines(file, data, starts.astype(np.int64), ends.astype(np.int64), kinds)
+    return Lines(file, data, starts, ends, kinds)
+
+
+def _kinds(data: bytes, starts: list[int]) -> list[int]:
+    begins, ((_, add), (_, remove)) = data.startswith, _PREFIXES
+    return [ADD if begins(add, s) else REMOVE if begins(remove, s) else OTHER for s in starts]
 
 
 def _newlines(buffer: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     """Where the newlines are, found piece by piece: what fits the processor's cache is fast."""
     pieces = [
-        np.flatnonzero(buffer[at : at + _PIECE] == ord("\n")) + at
+        (buffer[at : at + _PIECE] == ord("\n")).nonzero()[0] + at
         for at in range(0, len(buffer), _PIECE)
     ]
-    return np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
+    return pieces[0] if len(pieces) == 1 else np.concatenate([np.zeros(0, np.int64), *pieces])
+
+
+def count_lines(data: bytes, end: int) -> int:
+    """How many newlines there are before `end`; several times faster than bytes count themselves."""
+    buffer = np.frombuffer(data, np.uint8)[:end]
+    pieces = (buffer[at : at + _PIECE] for at in range(0, len(buffer), _PIECE))
+    return sum(int(np.count_nonzero(piece == ord("\n"))) for piece in pieces)
 
 
 def _starting_with(
@@ -83,7 +103,11 @@ def _starting_with(
     ends: npt.NDArray[np.int64],
     prefix: bytes,
 ) -> npt.NDArray[np.int64]:
-    long_enough = np.flatnonzero(ends - starts >= len(prefix))
-    windows = buffer[starts[long_enough, None] + np.arange(len(prefix))]
+    """The lines that begin so; the third byte tells nearly all others apart before the rest is looked at."""
+    likely: npt.NDArray[np.int64] = (ends - starts >= len(prefix)).nonzero()[0]
+    likely = likely[buffer[starts[likely] + 2] == prefix[2]]
+    if not len(likely):
+        return likely
+    windows = np.lib.stride_tricks.sliding_window_view(buffer, len(prefix))[starts[likely]]
     matches: npt.NDArray[np.bool_] = (windows == np.frombuffer(prefix, np.uint8)).all(axis=1)
-    return long_enough[matches]
+    return likely[matches]

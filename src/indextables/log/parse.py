@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -46,33 +47,50 @@ def parse_adds(bodies: Sequence[Body], shape: Shape, table_uri: str) -> Rows:
     run = gather(bodies, ADD, "add")
     pieces = parse_run(run, 0, len(run), Reader("add", shape.wire(), read, mend))
     columns = shape.columns()
-    tables = [_table(piece, columns) for piece in pieces]
-    rows = _rows(run, pa.concat_tables([columns.empty_table(), *tables]), table_uri)
-    return _with_defaults(rows)
+    tables = [_table(piece, columns, shape.hollow) for piece in pieces]
+    return _with_defaults(_rows(run, _one_table(tables, columns), table_uri))
 
 
 def parse_removes(bodies: Sequence[Body], table_uri: str) -> Rows:
     """Every remove of these files as a row of the tombstones."""
     run = gather(bodies, REMOVE, "remove")
+    if not len(run):
+        return Rows(_no_tombstones(), run.line_of, run.line_of)
     pieces = parse_run(run, 0, len(run), Reader("remove", _REMOVE, remove_row, dict))
-    tables = [_table(piece, TOMBSTONES) for piece in pieces]
-    return _rows(run, pa.concat_tables([TOMBSTONES.empty_table(), *tables]), table_uri)
+    tables = [_table(piece, TOMBSTONES, frozenset()) for piece in pieces]
+    return _rows(run, _one_table(tables, TOMBSTONES), table_uri)
 
 
-def _table(piece: Piece, columns: Any) -> Any:
+@cache
+def _no_tombstones() -> Any:
+    """Not made on import: Arrow would load pandas for it."""
+    return TOMBSTONES.empty_table()
+
+
+def _one_table(tables: list[Any], columns: Any) -> Any:
+    if len(tables) == 1:
+        return tables[0]
+    return pa.concat_tables([columns.empty_table(), *tables])
+
+
+def _table(piece: Piece, columns: Any, hollow: frozenset[int]) -> Any:
     array, extras = piece
+    known = array.flatten()
+    for index in hollow:
+        known[index] = hollow_is_null(known[index])
     extra = pa.array(extras, pa.string()) if extras else pa.nulls(len(array), pa.string())
-    known = [hollow_is_null(column) for column in array.flatten()]
-    return pa.table([*known, extra], schema=columns)
+    return pa.Table.from_arrays([*known, extra], schema=columns)
 
 
 def _rows(run: Run, table: Any, table_uri: str) -> Rows:
-    chunks = [_keys(chunk, run, table_uri) for chunk in _with_offsets(table.column("key"))]
-    keys = pa.chunked_array(chunks, pa.string())
+    column = table.column("key")
+    chunks = [_keys(chunk, run, table_uri) for chunk in _with_offsets(column)]
+    if any(key is not path for key, path in zip(chunks, column.chunks, strict=True)):
+        table = table.set_column(0, "key", pa.chunked_array(chunks, pa.string()))
     versions = np.array([body.version for body in run.bodies], np.int64)
     positions = np.array([body.position for body in run.bodies], np.int64)
     return Rows(
-        table.set_column(0, "key", keys),
+        table,
         (positions[run.body_of] << 31) + run.line_of,
         versions[run.body_of],
     )
@@ -109,8 +127,9 @@ def _check(path: str, table_uri: str, place: Place) -> None:
 def _with_defaults(rows: Rows) -> Rows:
     """Adds of other writers: `seq` is the commit's version, data changed, an empty partition is NULL."""
     table = rows.table
-    for name, default in (("seq", pa.array(rows.versions)), ("data_change", pa.scalar(value=True))):
+    for name in ("seq", "data_change"):
         if table.column(name).null_count:
+            default = pa.array(rows.versions) if name == "seq" else pa.scalar(value=True)
             filled = pc.coalesce(table.column(name), default)
             table = table.set_column(table.schema.get_field_index(name), name, filled)
     return Rows(_without_empty_partitions(table), rows.order, rows.versions)

@@ -42,19 +42,25 @@ def reconcile(base: Files, adds: Sequence[Typed], removes: Rows) -> Files:
         return base
     order = np.concatenate([*(typed.rows.order for typed in adds), removes.order])
     encoded = keys.combine_chunks().dictionary_encode()
-    wins = _last_of_each(encoded.indices.to_numpy(), len(encoded.dictionary), order)
+    if len(encoded.dictionary) == len(keys):  # each key once, as in nearly every commit
+        wins = np.ones(len(keys), np.bool_)
+    else:
+        wins = _last_of_each(encoded.indices.to_numpy(), len(encoded.dictionary), order)
     segments = [segment.bury(segment.contains(encoded.dictionary)) for segment in base.segments]
     start = 0
     for typed in adds:
         end = start + len(typed.rows.order)
         segments.append(_segment(typed, wins[start:end]))
         start = end
-    kept = base.tombstones.filter(
-        pc.invert(pc.is_in(base.tombstones.column("key"), encoded.dictionary))
-    )
-    fresh = removes.table.filter(pa.array(wins[start:]))
     live = [segment for segment in segments if segment.num_live]
-    return Files(tuple(_merged(live)), pa.concat_tables([kept, fresh]))
+    tombstones = _tombstones(base.tombstones, encoded.dictionary, removes.table, wins[start:])
+    return Files(tuple(_merged(live)), tombstones)
+
+
+def _tombstones(base: Any, keys: Any, removed: Any, wins: npt.NDArray[np.bool_]) -> Any:
+    """Those of the base that no action is about, and the removes that were the last word."""
+    kept = base.filter(pc.invert(pc.is_in(base.column("key"), keys))) if base.num_rows else base
+    return pa.concat_tables([kept, removed.filter(pa.array(wins))]) if removed.num_rows else kept
 
 
 def _merged(segments: list[Segment]) -> list[Segment]:

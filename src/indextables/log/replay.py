@@ -68,11 +68,14 @@ def replay(
     """The snapshot after these files, read in this order on top of `base` (or of just its `files`)."""
     facts = _facts_of(base)
     parsed: list[tuple[Shape | None, Body]] = []
+    shape: Shape | None = None
     for position, body in enumerate(bodies, start=1):
         before = facts
         facts, lines = _read(facts, body, position)
         _check_parent(before.info, facts.info, body, position)
-        parsed.append((Shape.of(facts.metadata) if facts.metadata else None, lines))
+        if facts.metadata is not None and (shape is None or facts.metadata is not before.metadata):
+            shape = Shape.of(facts.metadata)
+        parsed.append((shape, lines))
     adds = list(_typed(parsed, table_uri))
     removes = parse_removes([body for _, body in parsed], table_uri)
     state = base.state if base else files or Files((), TOMBSTONES.empty_table())

@@ -60,4 +60,9 @@ def hollow_is_null(column: Any) -> Any:
         return column
     if stored is None:
         return pa.nulls(len(column), column.type)
-    return conform(conform(column, stored), column.type)
+    if column.offset:
+        return conform(conform(column, stored), column.type)
+    # the same buffers under a new roof: nothing is copied
+    children = [hollow_is_null(column.field(index)) for index in range(column.type.num_fields)]
+    validity = column.buffers()[0]
+    return pa.Array.from_buffers(column.type, len(column), [validity], children=children)

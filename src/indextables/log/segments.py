@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from indextables.core.statistics.stats import stats_wire_type
 from indextables.core.types import StructType
 from indextables.log.actions import Metadata
 from indextables.log.part_table import PartTable
+from indextables.log.retype import without_hollow
 
 FIELDS: Final = (
     ("key", "path", pa.string()),
@@ -61,10 +62,24 @@ class Shape:
 
     def wire(self) -> Any:
         """The Arrow type of the body of an `add` whose fields are all known."""
-        return pa.struct([(field, self._types[column]) for column, field, _ in FIELDS])
+        return self._wire
 
     def columns(self) -> Any:
         """The Arrow schema of a segment; `extra` is the JSON of tags and of fields that are not known."""
+        return self._columns
+
+    @cached_property
+    def hollow(self) -> frozenset[int]:
+        """Which columns have, at some depth, a struct without fields: Parquet cannot store such a one."""
+        kinds = enumerate(self._types.values())
+        return frozenset(index for index, kind in kinds if without_hollow(kind) != kind)
+
+    @cached_property
+    def _wire(self) -> Any:
+        return pa.struct([(field, self._types[column]) for column, field, _ in FIELDS])
+
+    @cached_property
+    def _columns(self) -> Any:
         return pa.schema([*self._types.items(), ("extra", pa.string())])
 
     @cached_property
@@ -98,7 +113,7 @@ class Segment:
 
     def bury(self, rows: npt.NDArray[np.bool_]) -> Segment:
         """The same columns, with these rows dead as well."""
-        return replace(self, dead=self.dead | rows) if rows.any() else self
+        return Segment(self.table, self.dead | rows, self.shape) if rows.any() else self
 
     @property
     def is_sorted(self) -> bool:

@@ -14,6 +14,7 @@ from indextables.log.actions import Action, CommitInfo
 from indextables.log.codec import encode_action
 from indextables.log.decode import decode_action
 from indextables.log.lenient import Place, loads
+from indextables.log.lines import count_lines
 
 _GZIP: Final = b"\x1f\x8b"
 _PREFIXED_GZIP: Final = b"\x01\x01" + _GZIP
@@ -62,7 +63,7 @@ def verify(data: bytes) -> Verdict:
     if not data or data.isspace():
         return Torn("the file is empty", 1)
     start = data.rfind(b"\n", 0, _end(data)) + 1
-    line = data.count(b"\n", 0, start) + 1
+    line = count_lines(data, start) + 1
     info = _trailer(data[start : _end(data)])
     if info is None:
         return Unverified()

@@ -36,7 +36,7 @@ from indextables.log.split import Split
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.executor import Executor
 from indextables.ops.result import CommitResult, commit
-from indextables.ops.target import config_for
+from indextables.ops.target import config_for, truncation_for
 from indextables.scan.column_sets import columns_set
 from indextables.scan.merge import MergeRule
 from indextables.scan.slices import Block
@@ -106,7 +106,7 @@ def analyze(
         if columns is None
         else _named(snapshot, columns)
     )
-    truncation = TruncationOptions.from_config(config)
+    truncation = truncation_for(snapshot.metadata, config)
     key = MergeRule.of(snapshot.properties).key
     mask = np.ones(snapshot.num_files, np.bool_) if rebuild else _need(snapshot, wanted, truncation)
     splits = snapshot.splits(mask) if wanted else []

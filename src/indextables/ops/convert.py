@@ -14,7 +14,6 @@ from indextables.arrow.int96 import arrow_schema_of
 from indextables.core.statistics.stats import stats_columns
 from indextables.core.statistics.truncate import (
     TruncationMetrics,
-    TruncationOptions,
     log_truncation,
     truncate_stats,
 )
@@ -33,7 +32,7 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.ops.create import check_names, new_metadata
 from indextables.ops.foreign import foreign_format, parquet_files, unnamable_files
 from indextables.ops.result import CommitResult
-from indextables.ops.target import config_for
+from indextables.ops.target import config_for, truncation_for
 from indextables.storage.base import LogStore, ObjectMeta
 
 
@@ -106,7 +105,7 @@ def _plan(
 ) -> ConvertPlan:
     config = config_for(metadata.properties, None)
     columns = stats_columns(metadata.schema, metadata.partition_columns, config)
-    truncation = TruncationOptions.from_config(config)
+    truncation = truncation_for(metadata, config)
     total = TruncationMetrics()
     adds = []
     for meta, footer in zip(files, footers, strict=True):

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 from uuid import uuid4
 
 from indextables.arrow.write import WriteTarget
 from indextables.config import TARGET_FILE_SIZE, Config
 from indextables.core.statistics.stats import stats_columns
 from indextables.core.statistics.truncate import TruncationOptions
+from indextables.core.statistics.truncation_options import ignored_overrides
 from indextables.log.actions import Metadata
 from indextables.scan.merge import MergeRule
+
+_logger: Final = logging.getLogger(__name__)
 
 
 def config_for(properties: Mapping[str, str], options: Mapping[str, Any] | None) -> Config:
@@ -34,6 +39,18 @@ def write_target(metadata: Metadata, read_version: int, config: Config) -> Write
         schema_id=metadata.schema_id,
         directory=f"data/{read_version}-{uuid4()}",
         stats_columns=(*wanted, *(path for path in key if path not in wanted)),
-        truncation=TruncationOptions.from_config(config),
+        truncation=truncation_for(metadata, config),
         split_bytes=config.get(TARGET_FILE_SIZE),
     )
+
+
+def truncation_for(metadata: Metadata, config: Config) -> TruncationOptions:
+    """The rules for this table's columns; a rule for a column it does not have is warned of, once."""
+    for key, why in ignored_overrides(config, metadata.schema):
+        _warn(metadata.id, key, why)
+    return TruncationOptions.from_config(config)
+
+
+@lru_cache(maxsize=1024)
+def _warn(table: str, key: str, why: str) -> None:  # noqa: ARG001 - once for each table
+    _logger.warning("Option '%s' is ignored: %s", key, why)

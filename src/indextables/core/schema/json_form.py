@@ -6,6 +6,8 @@ import json
 import re
 from typing import Any, Final, assert_never, get_args
 
+import orjson
+
 from indextables.core.schema.datatypes import (
     CHAR_VARCHAR,
     COLLATIONS,
@@ -68,7 +70,7 @@ def _field_to_json(f: Field) -> dict[str, Any]:
 def schema_from_json(text: str) -> StructType:
     """The schema this text describes; SchemaError if it is none, UnsupportedTypeError if we lack a type."""
     try:
-        schema = _type_from_json(json.loads(text), "")
+        schema = _type_from_json(_loads(text), "")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as e:
         if isinstance(e, SchemaError):
             raise
@@ -79,6 +81,13 @@ def schema_from_json(text: str) -> StructType:
     if not isinstance(schema, StructType):
         raise SchemaError(f"a table's schema is a struct, not {text[:200]!r}")
     return schema
+
+
+def _loads(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:  # also what JSON does not allow, but Python's own reader does
+        return json.loads(text)
 
 
 def _type_from_json(value: Any, name: str) -> DataType:

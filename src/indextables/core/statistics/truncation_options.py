@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
@@ -14,8 +14,8 @@ from indextables.config import (
     ColumnSetting,
     Config,
 )
-from indextables.core.schema.columns import parse_path
-from indextables.core.schema.datatypes import FieldPath
+from indextables.core.schema.columns import leaves, parse_path, resolve
+from indextables.core.schema.datatypes import FieldPath, StructType
 from indextables.core.statistics.prefix import SUFFIX
 from indextables.errors import ConfigError, UnknownColumnError
 
@@ -62,6 +62,21 @@ class TruncationOptions:
     def rule(self, path: FieldPath) -> TruncationRule:
         """The rule for one column or nested field."""
         return self.columns.get(_folded(path), self.default) if self.columns else self.default
+
+
+def ignored_overrides(config: Config, schema: StructType) -> Iterator[tuple[str, str]]:
+    """(key, why) of each override for a column that this table does not have: it changes nothing."""
+    known = {_folded(leaf.path) for leaf in leaves(schema)}
+    for setting in config.column_settings():
+        path = _path(setting)
+        if _folded(path) in known:
+            continue
+        try:
+            resolve(schema, path)
+        except UnknownColumnError as error:
+            yield setting.key, f"{error.message}; {error.hint}"
+        else:
+            yield setting.key, f"{setting.column!r} is a struct; name one of its fields"
 
 
 def _path(setting: ColumnSetting) -> FieldPath:
