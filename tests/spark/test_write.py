@@ -160,6 +160,32 @@ def test_replace_where_replaces_exactly_the_rows_it_names(spark, path, numbers):
     assert data_files(path) == before
 
 
+def test_replace_where_means_the_same_however_the_parser_is_set(spark, path):
+    """Regression: `user` was a function in conditions that statistics cannot answer, by a setting."""
+    frame = spark.createDataFrame([("5", 1, 0.5), ("7", 2, 9.5)], "`user` string, id int, d double")
+    frame.write.format(FORMAT).save(path)
+    new = spark.createDataFrame([("5", 3, 9.5)], frame.schema)
+    spark.conf.set("spark.sql.ansi.enforceReservedKeywords", "true")
+    try:
+        for condition in ("`user` = 5", "`user` IN (5, 6) AND id < d"):
+            new.write.format(FORMAT).mode("overwrite").option("replaceWhere", condition).save(path)
+    finally:
+        spark.conf.unset("spark.sql.ansi.enforceReservedKeywords")
+    found = spark.read.format(FORMAT).load(path).orderBy("id").collect()
+    assert [row["id"] for row in found] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    "condition", ["rand() < 0.5", "id IN (SELECT 1)", "id = current_user()", "id > uuid()", "abs(id) = 1"]
+)
+def test_replace_where_takes_no_condition_that_only_an_engine_can_judge(spark, path, numbers, condition):
+    """It is judged twice, for the rows that go and for those that come: it must say the same each time."""
+    numbers.write.format(FORMAT).save(path)
+    with pytest.raises(errors.PredicateError, match="rows cannot be filtered by"):
+        numbers.write.format(FORMAT).mode("overwrite").option("replaceWhere", condition).save(path)
+    assert rows(spark, path) == 100
+
+
 def test_no_bytes_are_null_in_a_partition_column_that_has_no_null(spark, path):
     """A path cannot tell them apart, and rows whose key is NULL would never find each other."""
     schema = pa.schema([pa.field("k", pa.binary(), nullable=False), ("v", pa.int32())])
