@@ -69,8 +69,9 @@ def differences(spark, queries, tables):
             wrong += [
                 (table, text, expected[n], found[n]) for n, text in chosen if found[n] != expected[n]
             ]
-    # a query that Spark itself cannot answer, for an overflow perhaps, tests nothing
-    assert len(failed) * 20 <= len(queries), failed
+    # One that Spark itself cannot answer tests nothing: the generator makes none (nothing that overflows,
+    # no cast or index that ANSI refuses), so none is left out.
+    assert failed == []
     return wrong
 
 
