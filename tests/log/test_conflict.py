@@ -111,6 +111,10 @@ ME = {
     "partial upsert": CommitPlan(
         Upsert(ids(10, 19), frozenset({"g1"}), partial=True), "UPSERT", (log_file(79, "g1"),)
     ),
+    # writes keys 10-19 into group g1, with values computed from the rows that were there
+    "derived upsert": CommitPlan(
+        Upsert(ids(10, 19), frozenset({"g1"}), derived=True), "UPSERT", (log_file(84, "g1"),)
+    ),
     # has found ids 10-19 in group g1 only, and deletes their keys
     "delete by key": CommitPlan(Rewrite(ids(10, 19)), "DELETE", (log_file(80, "g1", "delete"),)),
     # the same, and puts ids 0-9, which it has found nowhere, into a new group
@@ -189,6 +193,16 @@ TABLE = {
         # the columns it does not set were those of a row that is gone
         "copy on write of file 1": REPLAN,
         "delete log in g1": REPLAN,
+        "optimize files 1 and 2": REPLAN,
+    },
+    "derived upsert": {
+        **OTHER_SCHEMA,
+        **NEAR,
+        "delete file 1": REPLAN,
+        "copy on write of file 1": REPLAN,
+        "delete log in g1": REPLAN,
+        # the rows it was computed from are others now
+        "upsert near into g1": REPLAN,
         "optimize files 1 and 2": REPLAN,
     },
     "delete by key": {

@@ -183,6 +183,43 @@ def test_a_source_that_never_answers_the_same_way_is_read_once(spark, small):
     assert answer["num_updated_rows"] == len(left) and set(left.values()) <= {0}
 
 
+@KINDS
+def test_a_merge_opens_only_files_that_may_have_the_keys_of_its_source(spark, tmp_path, key):
+    """By a list of few values or the range of many; not where rows without a match change too."""
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.int64())])
+    path = str(tmp_path / "t")
+    table = Table.create(path, schema, **({"record_key": ["id"]} if key else {}))
+    for start in range(0, 9000, 3000):
+        ids = range(start, start + 3000)
+        table.append(pa.table([ids, [0] * 3000], schema=schema))
+    name = f"indextables.`{path}`"
+    match = (
+        f"MERGE INTO {name} t USING ({{source}}) s ON s.k + 1 = t.id AND t.v >= 0 WHEN MATCHED THEN "
+    )
+    some = "SELECT CAST(x AS INT) k FROM VALUES (4000), (4001), (NULL) AS s(x)"
+    many = "SELECT id + 3099 AS k FROM range(2000)"
+    add = " WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.k, 7)"
+    for source, action, skipped in (
+        (some, "UPDATE SET v = 1", 2),
+        (many, "UPDATE SET v = t.v + 1", 2),
+        ("SELECT 1 AS k WHERE false", "DELETE", None),
+        ("SELECT 9998 AS k", "DELETE" + add, "all"),
+        ("SELECT 0 AS k", "DELETE WHEN NOT MATCHED BY SOURCE AND t.id = 8999 THEN UPDATE SET v = 5", 0),
+    ):
+        files = Table(path).snapshot().num_files
+        spark.sql(match.format(source=source) + action)
+        if skipped is not None:
+            metrics = Table(path).history()[0].metrics
+            assert metrics["numSkippedFiles"] == (files if skipped == "all" else skipped), source
+    found = Table(path).scan().to_arrow()
+    values = dict(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True))
+    assert len(values) == found.num_rows == 9000
+    assert {i: v for i, v in values.items() if v != (1 if 3100 <= i < 5100 else 0)} == {
+        **{4001: 2, 4002: 2, 8999: 5, 9998: 7}
+    }
+    assert 1 not in values
+
+
 def test_merge_into_of_a_dataframe_is_the_same_merge(spark, small):
     """`df.mergeInto(…)` and SQL share their plan."""
     name, table = small(key=True)

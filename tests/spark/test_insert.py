@@ -113,6 +113,42 @@ def test_insert_into_goes_by_position(spark, name):
     assert rows(spark, name) == [(7, "g", 7)]
 
 
+@pytest.mark.parametrize("how", ["upsert", "insert"])
+@pytest.mark.parametrize("other", ["upsert", "delete"])
+def test_an_upsert_computed_from_the_table_never_undoes_a_change_of_the_same_row(
+    spark, tmp_path, monkeypatch, how, other
+):
+    """Regression: a row that another commit had changed came back as it was, with this write's change."""
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.int64())])
+    table = Table.create(str(tmp_path / "t"), schema, record_key=("id",))
+    table.append(pa.table([[1, 2], [1, 2]], schema=schema))
+    log = open_table(spark, table.uri).log
+    name = f"indextables.`{table.uri}`"
+
+    def write(where):
+        if how == "insert":
+            spark.sql(f"INSERT INTO {name} SELECT id, v + 10 FROM {name} WHERE {where}")
+            return
+        rows = spark.table(name).where(where).select("id", F.expr("v + 10").alias("v"))
+        rows.write.format("indextables").mode("upsert").save(table.uri)
+
+    def meanwhile():
+        if other == "delete":
+            return Table(table.uri).delete("id = 1")
+        return Table(table.uri).upsert(pa.table([[1], [100]], schema=schema))
+
+    store = InterleavedStore(log.store, meanwhile)
+    monkeypatch.setattr(log, "store", store)
+    with pytest.raises(errors.CommitConflictError, match="read from the table itself"):
+        write("id = 1")
+    assert store.happened
+    left = table.scan().to_arrow().sort_by("id").to_pylist()
+    changed = [] if other == "delete" else [{"id": 1, "v": 100}]
+    assert left == [*changed, {"id": 2, "v": 2}]
+    write("id = 2")
+    assert table.scan().to_arrow().sort_by("id")["v"].to_pylist()[-1] == 12
+
+
 @pytest.mark.parametrize("key", [(), ("id",)], ids=["copied", "logged"])
 def test_an_overwrite_computed_from_the_table_never_drops_rows_it_did_not_see(
     spark, tmp_path, monkeypatch, key

@@ -16,6 +16,7 @@ from support.spark_tables import days, write_table
 
 from indextables.core.types import schema_to_json
 from indextables.engines.spark import gateway
+from indextables.engines.spark.scan import known_scans
 from indextables.engines.spark.scans import last_scan
 from indextables.errors import (
     ConfigError,
@@ -241,6 +242,20 @@ def test_two_partition_columns_of_two_types(spark, tmp_path):
     ):
         assert ids(frame.where(condition)) == ids(everything.where(condition)), condition
     assert frame.groupBy("b", "a").count().count() == 12
+
+
+def test_a_filter_that_is_a_constant_is_a_partition_filter_too(spark, partitioned):
+    """Regression: `b <> b` is NULL or FALSE, and what Spark made of it named no column at all."""
+    load(spark, partitioned).createOrReplaceTempView("constant_filter")
+    never = "SELECT * FROM constant_filter WHERE name <> name AND score IS NULL"
+    left = spark.sql(
+        f"SELECT a.id FROM constant_filter a LEFT JOIN ({never}) b ON a.id = b.id WHERE b.id IS NULL"
+    )
+    assert left.count() == 1000
+    column = spark.range(1).select(sf.expr("1 = 2"))._jdf.queryExecution().analyzed().expressions()
+    (scan,) = (s for s in known_scans() if s.location == partitioned)
+    filters = gateway.jvm_tools().seq([column.apply(0).child()])
+    assert not scan.plan(filters, gateway.jvm_tools().seq([])).rows.any()
 
 
 def test_dynamic_partition_pruning_reads_only_the_joined_partitions(spark, partitioned):

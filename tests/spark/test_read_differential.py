@@ -28,7 +28,8 @@ def sources(spark, tmp_path_factory):
     read.load(str(path / "plain")).createOrReplaceTempView("differential_plain")
     parts = read.load(str(path / "parts")).select(data.column_names)
     parts.createOrReplaceTempView("differential_parts")
-    # Parquet's own filters lose zeros and NaN (docs/adr/0018-floats-inside-files.md)
+    # Parquet's own filters lose zeros and NaN (docs/adr/0018-floats-inside-files.md), so the rows that
+    # Spark's filters leave of all rows are the truth, and not what a faster read makes of them.
     truth = spark.read.options(**UNFILTERED).parquet(str(path / "parquet"))
     truth.createOrReplaceTempView("differential_truth")
 
@@ -68,8 +69,9 @@ def differences(spark, queries, tables):
             wrong += [
                 (table, text, expected[n], found[n]) for n, text in chosen if found[n] != expected[n]
             ]
-    # a query that Spark itself cannot answer, for an overflow perhaps, tests nothing
-    assert len(failed) * 20 <= len(queries), failed
+    # One that Spark itself cannot answer tests nothing: the generator makes none (nothing that overflows,
+    # no cast or index that ANSI refuses), so none is left out.
+    assert failed == []
     return wrong
 
 

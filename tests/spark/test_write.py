@@ -160,6 +160,35 @@ def test_replace_where_replaces_exactly_the_rows_it_names(spark, path, numbers):
     assert data_files(path) == before
 
 
+def test_replace_where_means_the_same_however_the_parser_is_set(spark, path):
+    """Regression: `user` was a function in conditions that statistics cannot answer, by a setting."""
+    frame = spark.createDataFrame([("5", 1, 0.5), ("7", 2, 9.5)], "`user` string, id int, d double")
+    frame.write.format(FORMAT).save(path)
+    new = spark.createDataFrame([("5", 3, 9.5)], frame.schema)
+    spark.conf.set("spark.sql.ansi.enforceReservedKeywords", "true")
+    try:
+        for condition in ("`user` = 5", "`user` IN (5, 6) AND id < d"):
+            new.write.format(FORMAT).mode("overwrite").option("replaceWhere", condition).save(path)
+    finally:
+        spark.conf.unset("spark.sql.ansi.enforceReservedKeywords")
+    found = spark.read.format(FORMAT).load(path).orderBy("id").collect()
+    assert [row["id"] for row in found] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["rand() < 0.5", "id IN (SELECT 1)", "id = current_user()", "id > uuid()", "abs(id) = 1"],
+)
+def test_replace_where_takes_no_condition_that_only_an_engine_can_judge(
+    spark, path, numbers, condition
+):
+    """It is judged twice, for the rows that go and for those that come: it must say the same each time."""
+    numbers.write.format(FORMAT).save(path)
+    with pytest.raises(errors.PredicateError, match="rows cannot be filtered by"):
+        numbers.write.format(FORMAT).mode("overwrite").option("replaceWhere", condition).save(path)
+    assert rows(spark, path) == 100
+
+
 def test_no_bytes_are_null_in_a_partition_column_that_has_no_null(spark, path):
     """A path cannot tell them apart, and rows whose key is NULL would never find each other."""
     schema = pa.schema([pa.field("k", pa.binary(), nullable=False), ("v", pa.int32())])
@@ -544,6 +573,35 @@ def test_a_not_null_column_never_gets_a_null(spark, path):
             "append"
         ).save(path)
     assert rows(spark, path) == 3
+
+
+def test_rows_read_from_a_table_with_required_parts_fit_into_it(spark, path):
+    """Regression: Spark reads every part as nullable, so such rows were refused unseen."""
+    kind = pa.struct([pa.field("x", pa.int32(), nullable=False), ("y", pa.string())])
+    deep = pa.struct([pa.field("in", kind, nullable=False)])
+    items = pa.list_(pa.field("element", kind, nullable=False))
+    values = pa.map_(pa.string(), pa.field("value", pa.int32(), nullable=False))
+    schema = pa.schema([("id", pa.int64()), ("s", deep), ("l", items), ("m", values)])
+    table = Table.create(path, schema)
+    one = {"id": 1, "s": {"in": {"x": 1, "y": None}}, "l": [{"x": 1, "y": "a"}], "m": [("k", 1)]}
+    two = {"id": 2, "s": None, "l": None, "m": None}
+    table.append(pa.Table.from_pylist([one, two], schema=schema))
+    frame = spark.read.format(FORMAT).load(path)
+    frame.write.format(FORMAT).mode("append").save(path)
+    spark.sql(f"INSERT INTO indextables.`{path}` SELECT * FROM indextables.`{path}` WHERE id = 1")
+    assert table.scan().to_arrow().sort_by("id").to_pylist() == [one] * 4 + [two] * 2
+    y = "CAST(NULL AS STRING) AS y"
+    for part, column, value in (
+        ("s.in", "s", "struct(CAST(NULL AS struct<x: int, y: string>) AS in)"),
+        ("s.in.x", "s", f"struct(struct(IF(id = 1, NULL, 1) AS x, {y}) AS in)"),
+        ("l.element", "l", f"array(struct(1 AS x, {y}), NULL)"),
+        ("l.element.x", "l", f"array(struct(1 AS x, {y}), struct(IF(id = 1, NULL, 1) AS x, {y}))"),
+        ("m.value", "m", "map('a', 1, 'b', IF(id = 1, NULL, 1))"),
+    ):
+        with pytest.raises(errors.SchemaMismatchError, match=f"'{part}' contains NULL"):
+            broken = frame.withColumn(column, F.expr(value))
+            broken.write.format(FORMAT).mode("append").save(path)
+    assert rows(spark, path) == 6
 
 
 # -- several writers --------------------------------------------------------------------------------------

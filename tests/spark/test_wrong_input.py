@@ -16,8 +16,10 @@ from indextables.errors import (
     IndexTablesError,
     MissingDependencyError,
     NotATableError,
+    ObjectNotFoundError,
     SchemaError,
     SchemaMismatchError,
+    StorageError,
     TableNotFoundError,
     UnsupportedTypeError,
 )
@@ -142,6 +144,36 @@ def test_columns_that_vanished_or_changed(spark, table):
     with pytest.raises(SchemaError) as found:
         write(frame.selectExpr("id", "map(1, 2) AS m")).partitionBy("m").save(f"{table}2")
     assert "cannot be a partition" in said(found.value)
+
+
+@pytest.mark.parametrize("setting", [None, "ignoreMissingFiles", "ignoreCorruptFiles"])
+def test_a_data_file_that_is_gone_or_damaged(spark, table, setting):
+    """The file, the table and its version, and what to do; never fewer rows, whatever the session says."""
+    (key,) = it.Table(table).snapshot().column("key").to_pylist()
+    frame = rows(spark, table)
+    if setting:
+        spark.conf.set(f"spark.sql.files.{setting}", "true")
+    try:
+        os.truncate(f"{table}/{key}", 100)
+        with pytest.raises(StorageError) as found:
+            frame.collect()
+        text = said(found.value)
+        assert key in text and "version 1" in text and "check(deep=True)" in text
+        os.remove(f"{table}/{key}")
+        for attempt in (
+            frame.collect,
+            lambda: write(frame).save(f"{table}2"),
+            lambda: spark.sql(f"UPDATE indextables.`{table}` SET name = 'x'"),
+        ):
+            with pytest.raises(ObjectNotFoundError) as found:
+                attempt()
+            text = said(found.value)
+            assert found.value.key == key and found.value.version == 1
+            assert "vacuum" in text and "REPAIR" in text and table in text
+    finally:
+        if setting:
+            spark.conf.unset(f"spark.sql.files.{setting}")
+    assert it.Table(table).version == 1
 
 
 def test_java_that_is_missing(tmp_path, monkeypatch):

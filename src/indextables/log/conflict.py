@@ -18,7 +18,8 @@ in a file older than itself. Rows that were judged hidden are visible then, so a
 planned again, and a compaction leaves such a slice alone: what it folded is not all there is.
 
 "My group" is one that loses a file to me or gets a log from me. An upsert relies on where its keys are; of
-those it inserts, on their being nowhere; and if it sets some columns only, on the rows it sets them of.
+those it inserts, on their being nowhere; and if it sets some columns only, on the rows it sets them of. One whose
+rows were computed from the table itself (`Upsert.derived`) relies on all rows that have its keys.
 """
 
 from __future__ import annotations
@@ -197,14 +198,16 @@ def _upsert(verb: Upsert, winner: Winner) -> Outcome:
         return _replan_revived(winner)
     # In a group of mine `seq` decides between us: both know the key to be there, and nowhere else.
     # Not for a key I insert: it may have been there when the winner began, and gone when I did.
-    elsewhere = ~winner.in_groups(verb.groups)
-    held = _may_hold(verb.keys, winner) & elsewhere
+    # Nor if my rows were computed from the table's: what the winner did to one of them would be undone.
+    held = _may_hold(verb.keys, winner)
+    if not verb.derived:
+        held &= ~winner.in_groups(verb.groups)
     if verb.inserted is not None:
         held |= _may_hold(verb.inserted, winner)
     if held.any():
         return Replan(f"version {winner.version} added rows that may have the same keys")
-    if verb.partial and (verb.groups & winner.shrunk_groups):
-        # what is not set here comes from the row as it was, and the row may be gone
+    if (verb.partial or verb.derived) and (verb.groups & winner.shrunk_groups):
+        # what is set here, or is not, comes from the row as it was, and the row may be gone
         return Replan(f"version {winner.version} removed rows whose columns are set here")
     return Rebase()
 

@@ -38,6 +38,8 @@ class Upsert:
     """A condition on those of the keys that get a new row in a new group; None: no key does."""
     partial: bool = False
     """Only some columns are set: the values of the others were relied on."""
+    derived: bool = False
+    """The rows were computed from rows of the table: those with the same keys were relied on."""
 
 
 @dataclass(frozen=True, slots=True)

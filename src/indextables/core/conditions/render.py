@@ -57,7 +57,8 @@ def to_spark_sql(predicate: Predicate) -> str:
     """SQL that means the same to Spark's parser, however its session has set it.
 
     By a setting a bare `user` is a function, a backslash is itself, and a doubled quote ends a text. So
-    names stand in backticks, and a text with such a character is spelled by its bytes.
+    names stand in backticks, and a text with such a character is spelled by its bytes. A bound condition
+    that `check_evaluable` passes is spelled so throughout; any other text of `Opaque` stays as it is.
 
     >>> to_spark_sql(Compare("=", Ref(("user",)), Literal("it's")))
     "`user` = CAST(X'69742773' AS STRING)"
@@ -86,6 +87,8 @@ class _Dialect:
                 return f"({inner[0]}) IS TRUE"
             case Constant(value):
                 return "NULL" if value is None else str(value).upper()
+            case Opaque(condition=Compare() | IsNull() | IsIn() as rows) if self.exact:
+                return f"({self.leaf(rows)})"
             case Opaque(text):
                 return f"({text})"
             case Compare() | IsNull() | IsNan() | IsIn() | StartsWith() | BoolRef():

@@ -76,8 +76,11 @@ def _is_not_ours(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], CallbackError))
 
 
-def install() -> None:
-    """Teach PySpark's converter; calling it again changes nothing."""
+def install(translate: Callable[[Any], BaseException | None]) -> None:
+    """Teach PySpark's converter; calling it again changes nothing.
+
+    `translate` is asked about every exception of the JVM and its causes; None leaves it to PySpark.
+    """
     convert = captured.convert_exception
     if getattr(convert, "is_indextables", False):
         return
@@ -88,7 +91,7 @@ def install() -> None:
     def converted(error: Any) -> BaseException:
         cause = error
         while cause is not None:
-            ours = _kept(cause.toString())
+            ours = _kept(cause.toString()) or translate(cause)
             if ours is not None:
                 return ours
             cause = cause.getCause()

@@ -44,6 +44,8 @@ class Reading:
     table: SparkTable
     snapshot: Snapshot
     plan: Any
+    fixed_source: DataFrame | None = None
+    """The rows of `source`, if they were computed before."""
 
     @cached_property
     def rewriter(self) -> Rewriter:
@@ -71,6 +73,8 @@ class Reading:
     @cached_property
     def source(self) -> DataFrame:
         """The rows of the USING clause, marked as such."""
+        if self.fixed_source is not None:
+            return self.fixed_source
         rows = frame_of(self.session, self.rewriter.rewrite(self.plan.sourceTable()))
         return rows.select("*", F.lit(True).alias(IN_SOURCE))
 

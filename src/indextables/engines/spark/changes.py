@@ -19,6 +19,7 @@ from indextables.engines.spark.change_rows import check_one_change_each, kept
 from indextables.engines.spark.executor import SparkExecutor
 from indextables.engines.spark.keyed_changes import KeyedChangePlanner
 from indextables.engines.spark.location import Place
+from indextables.engines.spark.merge_keys import narrowed
 from indextables.engines.spark.native_write import NativeWriter
 from indextables.engines.spark.settings import settings_of
 from indextables.engines.spark.statements import Change
@@ -92,14 +93,15 @@ class CopyPlanner:
         """The removes and adds that turn this snapshot into the one asked for."""
         reading = Reading(self.session, self.table, snapshot, self.plan)
         places = rows_with_places(self.session, self.table, snapshot)
-        target = replace(places, frame=reading.named(places.frame))
-        rows, clauses = reading.changes(target)
-        with kept(rows) as found:
-            changes = found
-            if reading.operation == "MERGE":
-                changes = check_one_change_each(found, target, clauses)
-            counted = Counted.of(changes, snapshot)
-            written = self._written(snapshot, changes, counted)
+        whole = replace(places, frame=reading.named(places.frame))
+        with narrowed(reading, whole) as few:
+            rows, clauses = few.reading.changes(few.target)
+            with kept(rows) as found:
+                changes = found
+                if reading.operation == "MERGE":
+                    changes = check_one_change_each(found, few.target, clauses)
+                counted = Counted.of(changes, snapshot)
+                written = self._written(snapshot, changes, counted)
         now = time.time_ns() // 1_000_000
         removed = snapshot.part(counted.files).column("key").to_pylist()
         return CommitPlan(
@@ -107,7 +109,7 @@ class CopyPlanner:
             reading.operation,
             (*(Remove(key, now) for key in removed), *written.adds),
             parameters=reading.shown,
-            metrics=_metrics(counted, written, len(removed)),
+            metrics=_metrics(counted, written, len(removed)) | few.metrics,
         )
 
     def _written(self, snapshot: Snapshot, changes: DataFrame, counted: Counted) -> Written:

@@ -24,7 +24,8 @@ from indextables.core.types import (
     schema_to_json,
 )
 from indextables.engines.spark.gateway import jvm_tools
-from indextables.engines.spark.row_checks import fitting, not_null
+from indextables.engines.spark.nested_nulls import forbidden_nulls
+from indextables.engines.spark.row_checks import fitting, not_null, without
 from indextables.errors import SchemaMismatchError
 
 _HINT: Final = (
@@ -112,32 +113,6 @@ def _check(source: list[Any], target: StructType, *, merge: bool) -> None:
         check_fits(arrow, target, merge=merge)
     except SchemaMismatchError as error:
         raise SchemaMismatchError(error.message, hint=_HINT, **error.facts) from None
-    strict = {f.name.lower(): f for f in target}
-    for field in source:
-        wanted = strict[field.name.lower()]
-        if isinstance(field, Field) and _hides_null(field.type, wanted.type):
-            raise SchemaMismatchError(
-                f"column {wanted.name!r} may hold NULL inside, where the table says there is none",
-                hint="rebuild the column so that Spark knows it, or let the table's column hold NULL",
-                column=wanted.name,
-            )
-
-
-def _hides_null(source: DataType, target: DataType) -> bool:
-    """True if a nested part may be NULL in the data and must not be in the table."""
-    match source, target:
-        case StructType(), StructType():
-            theirs = {f.name.lower(): f for f in source}
-            pairs = [(theirs[f.name.lower()], f) for f in target if f.name.lower() in theirs]
-            return any((a.nullable and not b.nullable) or _hides_null(a.type, b.type) for a, b in pairs)
-        case ListType(), ListType():
-            loose = source.contains_null and not target.contains_null
-            return loose or _hides_null(source.element, target.element)
-        case MapType(), MapType():
-            loose = source.value_contains_null and not target.value_contains_null
-            return loose or _hides_null(source.value, target.value)
-        case _:
-            return False
 
 
 def _column(source: Field | pa.Field | None, target: Field, given: Column | None = None) -> Column:
@@ -147,7 +122,8 @@ def _column(source: Field | pa.Field | None, target: Field, given: Column | None
         may_be_null = True
     else:
         values = F.col(quoted(source.name)) if given is None else given
-        values = _aligned(values, source.type, target.type)
+        forbidden = forbidden_nulls(values, source.type, target)
+        values = without(_aligned(values, source.type, target.type), forbidden)
         may_be_null = source.nullable
     if may_be_null and not target.nullable:
         values = not_null(values, target.name)

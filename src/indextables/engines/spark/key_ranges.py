@@ -53,6 +53,8 @@ class Keys:
     """By column; a column whose values cannot be carried says nothing."""
     are_distinct: bool = False
     """True if no key is there twice; False says nothing."""
+    is_empty: bool = False
+    """True if there are no rows; False says nothing."""
 
     @property
     def condition(self) -> Predicate:
@@ -69,13 +71,13 @@ class Keys:
 
 def keys_of(rows: DataFrame, schema: StructType, key: Sequence[str]) -> Keys:
     """What can be said about the keys of these rows in one look at them, or two if they are many."""
-    fields = [f for f in schema if f.name in key and _is_known(f)]
+    fields = [f for f in schema if f.name in key and is_known(f)]
     if not fields:
         return Keys()
     physical = [_physical(F.col(quoted(f.name)), f) for f in fields]
     some = rows.select(physical).limit(_FEW + 1).collect()
     if not some:
-        return Keys(are_distinct=True)
+        return Keys(are_distinct=True, is_empty=True)
     if len(some) <= _FEW:
         lists = (tuple(dict.fromkeys(column)) for column in zip(*some, strict=True))
         ranges = tuple(
@@ -92,7 +94,8 @@ def keys_of(rows: DataFrame, schema: StructType, key: Sequence[str]) -> Keys:
     )
 
 
-def _is_known(field: Field) -> bool:
+def is_known(field: Field) -> bool:
+    """Whether values of this column can be carried to the driver and compared there."""
     match field.type:
         case DecimalType() | PrimitiveType("string" | "date" | "timestamp"):
             return not field.metadata

@@ -23,6 +23,7 @@ from indextables.engines.spark.keyed import (
     with_moves,
 )
 from indextables.engines.spark.location import Place
+from indextables.engines.spark.merge_keys import narrowed
 from indextables.engines.spark.merge_read import table_frame
 from indextables.engines.spark.native_write import NativeWriter
 from indextables.engines.spark.tables import SparkTable
@@ -52,10 +53,10 @@ class KeyedChangePlanner:
             assert reading.where is not None
             dropped = whole_slices(snapshot, reading.where)
         rest = replace(reading, snapshot=snapshot.part(~dropped)) if dropped.any() else reading
-        files = self._changed(rest)
+        files, skipped = self._changed(rest)
         now = time.time_ns() // 1_000_000
         removed = snapshot.part(dropped).column("key").to_pylist()
-        metrics = files.metrics | {"numRemovedFiles": len(removed)}
+        metrics = files.metrics | {"numRemovedFiles": len(removed), **skipped}
         metrics["numDeletedRows"] += self._count(snapshot, dropped)
         return CommitPlan(
             Rewrite(reading.where, inserted=Constant(True) if files.bases.adds else None),
@@ -65,13 +66,13 @@ class KeyedChangePlanner:
             metrics=metrics,
         )
 
-    def _changed(self, reading: Reading) -> KeyedFiles:
+    def _changed(self, reading: Reading) -> tuple[KeyedFiles, Mapping[str, int]]:
+        """What was written, and how many files the keys of a source excluded."""
         snapshot = reading.snapshot
         if not snapshot.num_files and reading.operation != "MERGE":
-            return KeyedFiles()
+            return KeyedFiles(), {}
         plain = keyed_target(self.session, self.table, snapshot)
-        target = replace(plain, frame=reading.named(plain.frame))
-        rows, clauses = reading.changes(target)
+        whole = replace(plain, frame=reading.named(plain.frame))
         key = MergeRule.of(snapshot.properties).key
         config = config_for(snapshot.properties, self.settings)
         writer = KeyedWriter(
@@ -80,13 +81,15 @@ class KeyedChangePlanner:
             write_target(snapshot.metadata, snapshot.version, config),
             key,
         )
-        with kept(with_moves(rows, snapshot.metadata)) as found:
-            changes = found
-            if reading.operation == "MERGE":
-                changes = check_one_change_each(found, target, clauses)
-            if any(clause.assigned & {*key} for clause in clauses):
-                refuse_taken_keys(changes, plain, key)
-            return writer.write(changes)
+        with narrowed(reading, whole) as few:
+            rows, clauses = few.reading.changes(few.target)
+            with kept(with_moves(rows, snapshot.metadata)) as found:
+                changes = found
+                if reading.operation == "MERGE":
+                    changes = check_one_change_each(found, few.target, clauses)
+                if any(clause.assigned & {*key} for clause in clauses):
+                    refuse_taken_keys(changes, plain, key)
+                return writer.write(changes), few.metrics
 
     def _count(self, snapshot: Snapshot, files: FileMask) -> int:
         """The rows in these slices; only those with logs have to be read for it."""

@@ -50,6 +50,8 @@ class KeyedUpsert:
     assign: bool = False
     """Convert values as SQL's INSERT does, instead of widening them only."""
     txn: Txn | None = None
+    derived: bool = False
+    """The rows were computed from rows of this table."""
 
     def run(self, frame: DataFrame) -> CommitResult:
         """One commit; the rows are computed once, however often it has to be planned.
@@ -97,6 +99,7 @@ class KeyedUpsert:
                 files.groups,
                 inserted=keys.condition if files.bases.adds else None,
                 partial=is_partial,
+                derived=self.derived,
             ),
             self.operation,
             (*changed, *((self.txn,) if self.txn else ()), *files.adds),

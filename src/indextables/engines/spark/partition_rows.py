@@ -172,6 +172,7 @@ def _attributes(predicates: Sequence[Any], columns: StructType, tools: JvmTools)
         references = predicate.references().toSeq()
         for i in range(references.length()):
             named[references.apply(i).name()] = references.apply(i)
-    unused = next(iter(named.values()))
-    found = [named.get(field.name, unused.newInstance()) for field in columns]
+    # A filter may be a constant: Spark counts one that names no column among these too.
+    unused = next(iter(named.values()), None)
+    found = [] if unused is None else [named.get(f.name, unused.newInstance()) for f in columns]
     return tools.lookup(f"{_EXPRESSIONS}.package$AttributeSeq")(tools.seq(found))

@@ -74,12 +74,14 @@ def native_frame(
         data_schema,
         tools.none,
         tools.parquet_format(),
-        tools.string_map({**(options or {}), **files.reader_options}),
+        tools.string_map({**(options or {}), **files.reader_options, **_ALL_FILES}),
         session._jsparkSession,  # noqa: SLF001
     )
     return DataFrame(session._jsparkSession.baseRelationToDataFrame(relation), session)  # noqa: SLF001
 
 
+# Whatever a session says: rows that are silently left out are lost to the query.
+_ALL_FILES: Final = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 _KEPT: Final = 32
 _lists: Final[OrderedDict[tuple[str, ...], tuple[Snapshot, FileList]]] = OrderedDict()
 _lock: Final = threading.Lock()

@@ -7,7 +7,7 @@ join or filter that would have removed the row.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -29,6 +29,13 @@ _UNSAFE: Final = "[\x00\x80-\x9f]"
 def not_null(values: Column, column: str) -> Column:
     """The values, none of which is NULL."""
     return F.when(values.isNotNull(), values).otherwise(_stop("null", column))
+
+
+def without(values: Column, forbidden: Iterable[tuple[str, Column]]) -> Column:
+    """The values, of which none has a NULL in one of these parts (a name, and where it is NULL)."""
+    for part, is_null in forbidden:
+        values = F.when(F.coalesce(is_null, F.lit(False)), _stop("null", part)).otherwise(values)
+    return values
 
 
 def fitting(values: Column, cast: Column, column: str) -> Column:

@@ -103,6 +103,11 @@ def register(scan: NativeScan) -> NativeScan:
     return scan
 
 
+def known_scans() -> list[NativeScan]:
+    """The scans that a DataFrame uses."""
+    return list(_scans.values())
+
+
 def find_scan(identity: str) -> NativeScan | None:
     """The scan with this identity, as long as a DataFrame uses it."""
     return _scans.get(identity)

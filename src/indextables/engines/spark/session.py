@@ -15,6 +15,7 @@ from pyspark.sql.readwriter import DataFrameReader
 from indextables.engines.spark import callbacks, write_capture
 from indextables.engines.spark.formats import is_ours
 from indextables.engines.spark.labels import describing
+from indextables.engines.spark.lost_files import unreadable_file
 from indextables.engines.spark.patching import options_of, replace_method
 from indextables.engines.spark.reader import one_path, read_table, refuse_schema
 from indextables.engines.spark.sql import path_of_name, run_sql
@@ -37,7 +38,7 @@ def enable(spark: Any) -> Any:
             f"enable() takes a SparkSession, not {type(spark).__name__}",
             hint="spark = indextables.enable(SparkSession.builder.getOrCreate())",
         )
-    callbacks.install()
+    callbacks.install(unreadable_file)
     write_capture.install()
     replace_method(DataFrameReader, "load", _load)
     replace_method(DataFrameReader, "table", _reader_table)

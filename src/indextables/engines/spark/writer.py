@@ -139,6 +139,8 @@ class _Work:
     log: TransactionLog
     executor: KeyedExecutor
     settings: Mapping[str, Any]
+    derived: bool
+    """The rows were read from the table that they go into, and replace some of its rows."""
 
     @classmethod
     def of(cls, write: Write) -> _Work:
@@ -146,11 +148,11 @@ class _Work:
         settings = settings_of(write.session, write.options.settings)
         config = Config.of(write=settings).validate()
         # Rows that replace others and were read from the same table would be others on a newer version.
-        derived = write.mode == "overwrite" and reads_table(write.frame, table.root)
+        derived = _replaces(write, table.log) and reads_table(write.frame, table.root)
         log = table.log.configured(config, replans=not derived)
         place = Place(log.store, table.root)
         executor = KeyedExecutor(write.session, place, write.options.parquet, write.assign)
-        return cls(replace(table, log=log), log, executor, settings)
+        return cls(replace(table, log=log), log, executor, settings, derived)
 
     @property
     def is_keyed(self) -> bool:
@@ -167,6 +169,7 @@ class _Work:
             write.options.merge_schema,
             write.assign,
             write.options.txn,
+            self.derived,
         ).run(write.frame)
 
     def overwrite(self, write: Write) -> CommitResult:
@@ -220,6 +223,13 @@ class _Work:
                 "is written with mode('overwrite') and option('overwriteSchema', 'true')",
                 partition_columns=has,
             )
+
+
+def _replaces(write: Write, log: TransactionLog) -> bool:
+    """Whether rows of the table may give way to those of the write."""
+    if write.mode == "append":
+        return log.exists() and RECORD_KEY in log.snapshot().properties
+    return write.mode in {"overwrite", "upsert"}
 
 
 def _metadata(write: Write, replaced: Snapshot | None = None) -> Metadata:
