@@ -5,8 +5,11 @@
 
 Ratios are medians of interleaved runs; below 1 the table is faster. "planning" is the time Spark takes to
 an executed plan for a filter that keeps one of `--plan-splits` splits, beside the same query over one file.
+"1 % filter, many splits" reads the same rows in ten times as many splits, where what plain Parquet does with
+each file shows; both sides read the very same files there.
 "full plan" is the time until Spark has every task of a scan of all `--full-splits` splits, from the log in
 memory: the first time in this JVM, and once its code is compiled.
+The program fails if a limit of `missed` is not kept.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import argparse
 import math
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -31,10 +35,15 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--splits", type=int, default=400)
+    parser.add_argument(
+        "--many-splits", type=int, help="of the second filter; ten times as many if not given"
+    )
     parser.add_argument("--plan-splits", type=int, default=10_000)
     parser.add_argument("--full-splits", type=int, default=100_000)
     parser.add_argument("--runs", type=int, default=5, help="of each read; a write runs three times")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.many_splits = options.many_splits or options.splits * 10
+    return options
 
 
 def session() -> Any:
@@ -73,28 +82,48 @@ def reads(spark: Any, frame: Any, base: Path, options: argparse.Namespace) -> di
     table, plain = str(base / "table"), str(base / "plain")
     frame.write.format(FORMAT).save(table)
     frame.write.parquet(plain)
-    low = options.rows // 2
-    high = low + max(1, options.rows // 100)
     all_rows = ("sum(k)", "sum(score)", "max(name)", "min(day)")
 
     def full(read: Callable[[], Any]) -> list[Any]:
         return read().selectExpr(*all_rows).collect()
 
-    def one_percent(read: Callable[[], Any]) -> list[Any]:
+    return {
+        "full scan": compare_read(spark, full, table, plain, options.runs),
+        "1 % filter": compare_read(spark, one_percent(options.rows), table, plain, options.runs),
+    }
+
+
+def one_percent(rows: int) -> Callable[[Callable[[], Any]], list[Any]]:
+    low = rows // 2
+    high = low + max(1, rows // 100)
+
+    def query(read: Callable[[], Any]) -> list[Any]:
         part = read().where(f"id BETWEEN {low} AND {high - 1}")
         return part.selectExpr("count(*)", "sum(k)").collect()
 
-    sources = {
-        "table": lambda: spark.read.format(FORMAT).load(table),
-        "plain": lambda: spark.read.parquet(plain),
+    return query
+
+
+def compare_read(
+    spark: Any, query: Callable[[Callable[[], Any]], list[Any]], table: str, plain: str, runs: int
+) -> dict[str, float]:
+    """The same query over both, which must find the same."""
+    work = {
+        "table": lambda: query(lambda: spark.read.format(FORMAT).load(table)),
+        "plain": lambda: query(lambda: spark.read.parquet(plain)),
     }
-    found = {}
-    for name, query in (("full scan", full), ("1 % filter", one_percent)):
-        work = {source: lambda q=query, r=read: q(r) for source, read in sources.items()}
-        (ours,), (theirs,) = (call() for call in work.values())
-        assert all(map(same, ours, theirs)), (ours, theirs)
-        found[name] = compare(work, options.runs)
-    return found
+    (ours,), (theirs,) = (call() for call in work.values())
+    assert all(map(same, ours, theirs)), (ours, theirs)
+    return compare(work, runs)
+
+
+def reads_of_many(spark: Any, base: Path, options: argparse.Namespace) -> dict[str, Any]:
+    table = base / "small"
+    rows_of(spark, options.rows, options.many_splits).write.format(FORMAT).save(str(table))
+    (plain,) = (table / "data").iterdir()
+    query = one_percent(options.rows)
+    found = compare_read(spark, query, str(table), str(plain), options.runs)
+    return {f"1 % filter, {options.many_splits:,} splits": found}
 
 
 def writes(frame: Any, base: Path) -> dict[str, Any]:
@@ -179,6 +208,25 @@ def full_plan(spark: Any, base: Path, options: argparse.Namespace) -> dict[str, 
     }
 
 
+def missed(results: dict[str, Any], options: argparse.Namespace) -> list[str]:
+    """The limits that were not kept; one of the two filters must be five times as fast."""
+    fastest = min(each["ratio"] for name, each in results.items() if name.startswith("1 % filter"))
+    limits = (
+        ("full scan over plain", results["full scan"]["ratio"], 1.05),
+        ("write over plain", results["write"]["ratio"], 1.10),
+        ("1 % filter over plain", fastest, 1 / 5),
+        ("added planning, ms", results[f"planning, {options.plan_splits:,} splits"]["added_ms"], 50.0),
+        (
+            "full plan, ms",
+            results[f"full plan, {options.full_splits:,} splits"]["table_ms"],
+            3000.0,
+        ),
+    )
+    return [
+        f"{name}: {value:.2f} is above {limit:.2f}" for name, value, limit in limits if value > limit
+    ]
+
+
 def main() -> None:
     options = arguments()
     spark = session()
@@ -189,6 +237,7 @@ def main() -> None:
             **full_plan(spark, base, options),
             **planning(spark, base, options),
             **reads(spark, frame, base, options),
+            **reads_of_many(spark, base, options),
             **writes(frame, base),
         }
     rows = [{"what": name, **numbers} for name, numbers in results.items()]
@@ -209,6 +258,10 @@ def main() -> None:
     if (options.rows, options.splits) == (20_000_000, 400):
         save("spark", {"rows": options.rows, "splits": options.splits, **results})
     spark.stop()
+    for line in missed(results, options):
+        print(line, file=sys.stderr)
+    if missed(results, options):
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ from indextables.storage.open import open_store
 from indextables.table import Table
 
 SPLITS = 100_000
-LIMIT = 6.0
-"""Seconds of processor time. A free machine needs about 1.5 when the JVM is warm, and 3 are promised."""
+LIMIT = 3.0
+"""Seconds of processor time, of every thread together: what is promised of the clock, and harder."""
 ATTEMPTS = 5
 """The first ones pay for compiling Spark's code; one that is fast enough shows what planning takes."""
 

@@ -89,6 +89,9 @@ class FileList:
     def directories(self, mask: FileMask) -> Any:
         """The kept files as a Scala Seq of PartitionDirectory, one per partition that has any."""
         tools = jvm_tools()
+        if not self.partition_columns.fields:
+            made = tools.partition_directory(tools.empty_row, self._files(mask))
+            return tools.some(made).toList()
         counts = np.bincount(self._groups.group[mask], minlength=self._groups.count)
         kept = counts > 0
         ends = np.cumsum(counts[kept])
@@ -118,7 +121,7 @@ class FileList:
             [{"path": uri, "length": size, "modification_time": time or 0} for uri, size, time in rows]
         ).decode()
         statuses = tools.field_json.readValue(text, tools.status_array)
-        return tools.partition_directory.apply(tools.empty_row, statuses).files().toIndexedSeq()
+        return tools.partition_directory(tools.empty_row, statuses).files().toIndexedSeq()
 
     def _uris(self, places: npt.NDArray[Any]) -> list[str]:
         # Real names, not percent-encoded: Hadoop's Path(String) encodes them itself.

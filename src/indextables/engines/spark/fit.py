@@ -182,7 +182,7 @@ def _can_assign(source: DataType, target: DataType) -> bool:
     if can_widen(source, target) or isinstance(source, StructType | ListType | MapType):
         return False  # needs no conversion, or is matched field by field
     tools = jvm_tools()
-    java = [tools.data_type.fromJson(spark_type(kind).json()) for kind in (source, target)]
+    java = [tools.data_type(spark_type(kind).json()) for kind in (source, target)]
     cast = tools.lookup("org.apache.spark.sql.catalyst.expressions.Cast")
     return bool(cast.canANSIStoreAssign(*java))
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import orjson
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from indextables.errors import IndexTablesError
 
@@ -69,17 +71,17 @@ class JvmTools:
     def _list_class(self) -> Any:
         return self.find_class("java.util.ArrayList")
 
+    # Methods, not classes: py4j asks the JVM what a name of a class is each time it is used.
+
     @cached_property
-    def _converters(self) -> Any:
-        return self.lookup("scala.jdk.javaapi.CollectionConverters")
-
-    def as_java(self, collection: Any) -> Any:
+    def as_java(self) -> Any:
         """A Scala collection as a Java one."""
-        return self._converters.asJava(collection)
+        return self.lookup("scala.jdk.javaapi.CollectionConverters").asJava
 
-    def as_scala(self, collection: Any) -> Any:
+    @cached_property
+    def as_scala(self) -> Any:
         """A Java collection as a Scala one."""
-        return self._converters.asScala(collection)
+        return self.lookup("scala.jdk.javaapi.CollectionConverters").asScala
 
     @cached_property
     def _array_list(self) -> Any:
@@ -97,9 +99,10 @@ class JvmTools:
         """Scala's None."""
         return self.lookup("scala.Option").empty()
 
-    def some(self, value: Any) -> Any:
-        """Scala's Some."""
-        return self.lookup("scala.Option").apply(value)
+    @cached_property
+    def some(self) -> Any:
+        """A value as Scala's Some."""
+        return self.lookup("scala.Option").apply
 
     def strings(self, items: Sequence[str]) -> Any:
         """A String[] of these texts, in one call however many they are."""
@@ -124,8 +127,8 @@ class JvmTools:
 
     @cached_property
     def partition_directory(self) -> Any:
-        """Files that share their partition values."""
-        return self.lookup(f"{_SOURCES}.PartitionDirectory")
+        """Files that share their partition values: a row, and their statuses as an array or a Seq."""
+        return self.lookup(f"{_SOURCES}.PartitionDirectory").apply
 
     @cached_property
     def empty_row(self) -> Any:
@@ -149,8 +152,32 @@ class JvmTools:
 
     @cached_property
     def data_type(self) -> Any:
-        """DataType, which reads a schema from its JSON."""
-        return self.lookup(f"{_SPARK_SQL}.types.DataType")
+        """Spark's type, or schema, from its JSON."""
+        return self.lookup(f"{_SPARK_SQL}.types.DataType").fromJson
+
+
+@lru_cache(maxsize=256)
+def nullable_schema(tools: JvmTools, json: str) -> Any:
+    """Spark's schema of this JSON with every column nullable; it never changes, so it is made once."""
+    return tools.data_type(json).asNullable()
+
+
+@lru_cache(maxsize=256)
+def string_map(tools: JvmTools, items: tuple[tuple[str, str], ...]) -> Any:
+    """An immutable Scala Map of texts, made once."""
+    return tools.string_map(dict(items))
+
+
+_applications: Final[WeakKeyDictionary[SparkContext, str]] = WeakKeyDictionary()
+
+
+def application_of(session: SparkSession) -> str:
+    """The application that a session belongs to; what was found in one is no good in another."""
+    context = session.sparkContext
+    found = _applications.get(context)
+    if found is None:
+        found = _applications[context] = str(context.applicationId)
+    return found
 
 
 _tools: dict[int, JvmTools] = {}

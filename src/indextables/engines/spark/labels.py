@@ -41,7 +41,7 @@ class Query:
         if self._scans is None:
             self._scans = list(_scans(self._execution.executedPlan()))
             self._to_come.extend(self._scans)
-        holds_lock = _handles(jvm_tools()).thread.holdsLock
+        holds_lock = _handles(jvm_tools()).holds_lock
         for scan in [self._to_come[i] for i in range(min(_NEXT, len(self._to_come)))]:
             if holds_lock(scan):
                 self._to_come.remove(scan)
@@ -78,7 +78,7 @@ def describing(execution: Any) -> Iterator[None]:
 
 def _thread() -> int:
     """The thread of the JVM that works for this one."""
-    return int(_handles(jvm_tools()).thread.currentThread().getId())
+    return int(_handles(jvm_tools()).current_thread().getId())
 
 
 def splits_read(index: Any) -> str | None:
@@ -114,7 +114,7 @@ def _count(scan: Any) -> int:
 
 def _number(scan: Any) -> int:
     """The number in the JVM of the index that a scan reads; a scan does not say which of ours it is."""
-    return int(_handles(jvm_tools()).system.identityHashCode(scan.relation().location()))
+    return int(_handles(jvm_tools()).identity(scan.relation().location()))
 
 
 def _current() -> Query | None:
@@ -126,7 +126,7 @@ def _current() -> Query | None:
     if number is None:
         return None
     if getattr(_running, "number", None) != number:
-        execution = _handles(jvm_tools()).executions.getQueryExecution(int(number))
+        execution = _handles(jvm_tools()).execution(int(number))
         _running.number = number
         _running.query = None if execution is None else Query(execution)
     return _running.query  # type: ignore[no-any-return]
@@ -151,15 +151,18 @@ def _scans(plan: Any) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class _Handles:
-    thread: Any
-    system: Any
-    executions: Any
+    current_thread: Any
+    holds_lock: Any
+    identity: Any
+    execution: Any
 
 
 @lru_cache(maxsize=1)
 def _handles(tools: JvmTools) -> _Handles:
+    thread = tools.lookup("java.lang.Thread")
     return _Handles(
-        tools.lookup("java.lang.Thread"),
-        tools.lookup("java.lang.System"),
-        tools.lookup("org.apache.spark.sql.execution.SQLExecution"),
+        thread.currentThread,
+        thread.holdsLock,
+        tools.lookup("java.lang.System").identityHashCode,
+        tools.lookup("org.apache.spark.sql.execution.SQLExecution").getQueryExecution,
     )

@@ -15,10 +15,19 @@ from indextables.core.arrays import FileMask
 from indextables.core.types import StructType, schema_to_json
 from indextables.engines.spark.file_index import TableFileIndex
 from indextables.engines.spark.file_list import FileList
-from indextables.engines.spark.gateway import jvm_tools
+from indextables.engines.spark.gateway import application_of, jvm_tools, nullable_schema, string_map
 from indextables.engines.spark.lineage import Lineage
 from indextables.engines.spark.scan import NativeScan, PartOf, register
 from indextables.log.snapshot import Snapshot
+
+_UNASKED: Final = {"mergeSchema": "false", "compression": "snappy", "ignoredPathSegmentRegex": "(?!)"}
+"""Options without a meaning for a scan of listed files with a known schema.
+
+Spark looks each of them up for every file it makes a task for, which takes longer than making the task
+where they are not given: the session's settings are then read, and patterns replaced in their texts.
+"""
+_ALL_FILES: Final = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
+"""Whatever a session says: rows that are silently left out are lost to the query."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,26 +71,24 @@ def native_frame(
     scan = register(NativeScan(files.snapshot, files, location, root, of))
     # Nullable, whatever the table says: a column that is newer than a file is NULL there, and Spark
     # would fold `z IS NULL` to FALSE.
-    partitions = schema_to_json(files.partition_columns)
-    partition_schema = tools.data_type.fromJson(partitions).asNullable()
+    partition_schema = nullable_schema(tools, schema_to_json(files.partition_columns))
     # All columns, partition columns too: Spark then keeps the table's order of columns.
     columns = (part.schema if part else None) or snapshot.schema
-    data_schema = tools.data_type.fromJson(schema_to_json(columns)).asNullable()
+    data_schema = nullable_schema(tools, schema_to_json(columns))
     index = TableFileIndex(scan, partition_schema)
+    given = {**_UNASKED, **(options or {}), **files.reader_options, **_ALL_FILES}
     relation = tools.relation(
         index,
         partition_schema,
         data_schema,
         tools.none,
         tools.parquet_format(),
-        tools.string_map({**(options or {}), **files.reader_options, **_ALL_FILES}),
+        string_map(tools, tuple(given.items())),
         session._jsparkSession,  # noqa: SLF001
     )
     return DataFrame(session._jsparkSession.baseRelationToDataFrame(relation), session)  # noqa: SLF001
 
 
-# Whatever a session says: rows that are silently left out are lost to the query.
-_ALL_FILES: Final = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 _KEPT: Final = 32
 _lists: Final[OrderedDict[tuple[str, ...], tuple[Snapshot, FileList]]] = OrderedDict()
 _lock: Final = threading.Lock()
@@ -90,7 +97,7 @@ _lock: Final = threading.Lock()
 def _files(session: SparkSession, snapshot: Snapshot, root: str, part: Part | None) -> FileList:
     """The files of this version, or of a part of it, built once however many DataFrames read it."""
     version = (snapshot.metadata.id, str(snapshot.version), str(snapshot.commit_id))
-    key = (session.sparkContext.applicationId, root, *version, part.name if part else "")
+    key = (application_of(session), root, *version, part.name if part else "")
     with _lock:
         whole, files = _lists.pop(key, (None, None))
         # The same version of a table that was deleted and made again may lack an id to tell it by.

@@ -11,6 +11,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from indextables.core.conditions.datetimes import parse_timestamp, session_zone, to_instant
+from indextables.engines.spark.gateway import application_of
 from indextables.engines.spark.location import place_of
 from indextables.errors import ConfigError
 from indextables.log.snapshot import Snapshot
@@ -37,7 +38,7 @@ def open_table(session: SparkSession, path: str) -> SparkTable:
     if not path or path.isspace():
         raise ConfigError("the path of a table is empty", hint="name the directory of the table")
     place = place_of(session, path)
-    key = (session.sparkContext.applicationId, place.root)
+    key = (application_of(session), place.root)
     with _lock:
         log = _logs.pop(key, None) or TransactionLog(place.store)
         _logs[key] = log
