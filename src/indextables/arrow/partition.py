@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.pruning.partitions import decode_partition
+from indextables.core.pruning.partitions import partition_value
 from indextables.core.statistics.values import OMIT, encode_value
 from indextables.core.types import DataType, type_name, type_to_arrow
-from indextables.errors import LogCorruptedError, SchemaMismatchError
+from indextables.errors import SchemaMismatchError
 
 NULL_DIRECTORY: Final = "__HIVE_DEFAULT_PARTITION__"
 _LONGEST: Final = 240
@@ -82,14 +82,7 @@ def partition_text(physical: Any, kind: DataType) -> str | None:
 
 def partition_scalar(text: str | None, kind: DataType) -> pa.Scalar:
     """The value a partition's text stands for; LogCorruptedError if it is no value of that type."""
-    physical = decode_partition(text, kind) if text else None
-    if text and physical is None:
-        raise LogCorruptedError(
-            f"the partition value {text!r} is not a {type_name(kind)}",
-            hint="Table.check() lists the splits that have it",
-            value=text,
-        )
-    return pa.scalar(physical, type_to_arrow(kind))
+    return pa.scalar(partition_value(text, kind), type_to_arrow(kind))
 
 
 def group_rows(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], Any]]:

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from indextables.core.arrays import FileMask, as_array, as_mask, is_null
 from indextables.core.statistics.values import Physical, decode_value, index_type
-from indextables.core.types import INTEGERS, DataType, DecimalType, PrimitiveType
+from indextables.core.types import INTEGERS, DataType, DecimalType, PrimitiveType, type_name
+from indextables.errors import LogCorruptedError
 
 _INTEGER: Final = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _FLOAT: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
@@ -76,6 +77,23 @@ def decode_partition(text: str, dtype: DataType) -> Physical | None:
             return decode_value(f"{Decimal(text):f}", dtype)
         case _:
             return decode_value(text, dtype)
+
+
+def partition_value(text: str | None, dtype: DataType) -> Physical | None:
+    """What a reader puts into the column: None for NULL, which is also what Spark's empty text means.
+
+    LogCorruptedError where the text is no value of that type: a row with NULL instead would be a wrong row.
+    """
+    if not text:
+        return None
+    value = decode_partition(text, dtype)
+    if value is None:
+        raise LogCorruptedError(
+            f"the partition value {text!r} is not a {type_name(dtype)}",
+            hint="Table.check() lists the splits that have it",
+            value=text,
+        )
+    return value
 
 
 def _in_width(value: int, bits: int) -> int | None:

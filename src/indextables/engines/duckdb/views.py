@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, assert_never
 
 from indextables.arrow.partition import partition_text
-from indextables.core.pruning.partitions import decode_partition
+from indextables.core.pruning.partitions import partition_value
 from indextables.core.types import (
     DataType,
     DecimalType,
@@ -97,7 +97,7 @@ def _columns(group: NativeGroup, schema: StructType) -> Iterator[str]:
 
 def _constant(stored: str | None, field: Field) -> str:
     """A partition's value; instants are written with their zone, for DuckDB has one of its own."""
-    physical = decode_partition(stored, field.type) if stored else None
+    physical = partition_value(stored, field.type)
     spelled = None if physical is None else partition_text(physical, field.type)
     if spelled is None:
         return "NULL"

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.connect import functions as sf
 from pyspark.sql.types import StructType as SparkSchema
 
-from indextables.core.pruning.partitions import decode_partition
+from indextables.core.pruning.partitions import partition_value
 from indextables.core.types import (
     DataType,
     DecimalType,
@@ -156,14 +156,9 @@ def _spark_schema(schema: StructType) -> SparkSchema:
 def _literal(text: str | None, kind: DataType) -> Any:
     """A partition value as an expression of its column's type."""
     name = _sql_name(kind)
-    if text is None or text == "":  # the empty text is how Spark writes NULL into a path
-        return sf.expr(f"CAST(NULL AS {name})")
-    value = decode_partition(text, kind)
+    value = partition_value(text, kind)
     if value is None:
-        raise LogCorruptedError(
-            f"the log has the partition value {text!r} for a column of type {kind}",
-            hint="run REPAIR INDEXFILES TRANSACTION LOG to see what can be saved",
-        )
+        return sf.expr(f"CAST(NULL AS {name})")
     match kind:
         case PrimitiveType("string"):
             return sf.lit(value)

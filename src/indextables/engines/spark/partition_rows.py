@@ -18,7 +18,7 @@ import numpy.typing as npt
 import orjson
 from pyspark.sql import functions as sf
 
-from indextables.core.pruning.partitions import decode_partition
+from indextables.core.pruning.partitions import partition_value
 from indextables.core.statistics.wire import encode_value
 from indextables.core.types import DataType, DecimalType, ListType, MapType, PrimitiveType, StructType
 from indextables.engines.spark.gateway import JvmTools, jvm_tools
@@ -129,14 +129,7 @@ def _internal_type(kind: DataType) -> str:
 
 
 def _internal(text: str | None, kind: DataType) -> Any:
-    if text is None or text == "":  # the empty text is how Spark writes NULL into a path
-        return None
-    value = decode_partition(text, kind)
-    if value is None:
-        raise LogCorruptedError(
-            f"the log has the partition value {text!r} for a column of type {kind}",
-            hint="run REPAIR INDEXFILES TRANSACTION LOG to see what can be saved",
-        )
+    value = partition_value(text, kind)
     match value:
         case float() if not math.isfinite(value):
             return text  # JSON has no such number, but Spark reads NaN and Infinity from text
