@@ -158,7 +158,7 @@ def test_a_missing_bucket_is_one_clear_line(s3_server, monkeypatch):
 def test_errors_of_the_system_name_the_file_and_what_to_do(texts, monkeypatch, number, hint):
     """Also where the directory cannot be read at all."""
 
-    def refuse(self, key):
+    def refuse(self, key, **_):
         raise OSError(number, os.strerror(number), str(texts / key))
 
     monkeypatch.setattr(LocalStore, "_open", refuse)
