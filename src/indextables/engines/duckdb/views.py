@@ -33,9 +33,7 @@ _NAMES: Final = {
     "binary": "BLOB",
     "variant": 'STRUCT("value" BLOB, "metadata" BLOB)',
 }
-_AS_STORED: Final = frozenset(
-    map(PrimitiveType, ("integer", "long", "float", "double", "string", "date"))
-)
+_AS_STORED: Final = ("integer", "long", "float", "double", "string", "date")
 """Types that every Parquet file has in the one way DuckDB reads them right: each cast is bound three times."""
 
 
@@ -95,7 +93,7 @@ def _columns(group: NativeGroup, schema: StructType) -> Iterator[str]:
             source = _constant(group.partition_values[field.name], field)
         elif stored is None:
             source = "NULL"
-        elif stored.type == field.type and field.type in _AS_STORED:
+        elif stored.type == field.type and getattr(field.type, "name", None) in _AS_STORED:
             yield quoted(field.name)
             continue
         else:
