@@ -6,7 +6,8 @@
 All read the same 400 files, sorted by `id`; the query counts and sums the one per cent of rows whose `id`
 lies in a range, so it needs 4 files. Tables are open beforehand, for us and for the peers: what is timed is
 planning and reading. "Its files alone" is the engine's own reader over those 4 files, which nobody can
-tell it without planning: what a table costs beside it is the planning. Then 100,000 splits are planned through each adapter: 99,600 of their files do not
+tell it without planning. The range begins and ends where files do, the best case for our own reader: it then
+leaves `id` unread, which the engines' readers do not. Then 100,000 splits are planned through each adapter: 99,600 of their files do not
 exist, so that whoever opens one of them fails. Candidates take turns in changing order. The best of the runs
 ranks them, because other work on the machine can only add to it; the median says what it was like.
 """
