@@ -6,6 +6,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import random
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +21,13 @@ PACKAGES = ("pyarrow", "numpy", "orjson", "deltalake", "pyiceberg", "pyspark", "
 def interleaved(work: Mapping[str, Callable[[], Any]], runs: int) -> dict[str, list[float]]:
     """Seconds of each run of each candidate; they take turns, so a busy machine slows all alike.
 
-    One round beforehand is not counted: it pays for imports and cold caches.
+    Each round has another order, so that nobody always comes after the one that empties the caches. One
+    round beforehand is not counted: it pays for imports.
     """
     seconds: dict[str, list[float]] = {name: [] for name in work}
+    order = random.Random(58)
     for turn in range(runs + 1):
-        for name, call in work.items():
+        for name, call in order.sample(list(work.items()), len(work)):
             started = time.perf_counter()
             call()
             if turn:
@@ -70,6 +73,7 @@ def save(name: str, results: Any) -> Path:
         "benchmark": name,
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "load": round(os.getloadavg()[1], 1),
         "python": platform.python_version(),
         "versions": {package: found for package in PACKAGES if (found := _version(package))},
         "results": results,

@@ -114,10 +114,11 @@ class Scan:
     @property
     def _reading(self) -> Reading:
         snapshot = self.plan.snapshot
-        predicate = self.plan.plan.predicate if self.filter_rows else None
-        if predicate is not None:
-            check_evaluable(predicate)
-        return Reading(self.plan.store, snapshot.schema, self.columns, predicate)
+        plan = self.plan.plan
+        if not self.filter_rows or plan.predicate is None:
+            return Reading(self.plan.store, snapshot.schema, self.columns)
+        check_evaluable(plan.predicate)
+        return Reading(self.plan.store, snapshot.schema, self.columns, plan.predicate, plan.whole)
 
     def _count_pruned(self) -> None:
         report = self.plan.report

@@ -3,9 +3,11 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -84,6 +86,51 @@ def test_files_and_bytes_are_counted_where_they_are_opened(table):
     assert wide.data_files_opened == narrow.data_files_opened == 5
     assert 0 < narrow.bytes_read < wide.bytes_read
     assert wide.bytes_read < table.snapshot().total_bytes
+
+
+def test_a_file_all_of_whose_rows_match_is_read_without_the_columns_of_the_condition(table):
+    """Its statistics have answered; of the file at the edge of the range they are read."""
+
+    def bytes_of(*condition):
+        with it.query_stats() as stats:
+            found = table.scan(*condition, columns=["t"]).to_arrow()
+        return found["t"].to_pylist(), stats.bytes_read
+
+    texts, bare = bytes_of()
+    assert bytes_of("id >= 0 AND s.a < 50") == (texts, bare)
+    found, inside = bytes_of("id BETWEEN 10 AND 29")
+    edged, beside = bytes_of("id BETWEEN 10 AND 28")
+    assert (found, edged) == (texts[10:30], texts[10:29])
+    assert inside < beside
+
+
+@pytest.mark.parametrize(
+    ("values", "condition", "expected"),
+    [
+        ([1.0, None], "f > 0", [1.0]),
+        ([1.0, float("nan")], "f < 5", [1.0]),
+        ([0.0, -0.0], "f = 0", [0.0, -0.0]),
+        ([None, None], "f IS NULL", [None, None]),
+        ([1.0, 2.0], "f > 0 AND f + 1 > 2.5 IS NOT NULL", None),
+    ],
+    ids=["null", "nan", "zeros", "all null", "opaque"],
+)
+def test_a_file_with_one_row_that_may_not_match_is_filtered(values, condition, expected):
+    """Bounds inside the range do not speak for NULL and NaN."""
+    found = it.Table.create(f"memory://{uuid4()}", pa.schema([("f", pa.float64()), ("i", pa.int32())]))
+    found.append(pa.table({"f": pa.array(values, pa.float64()), "i": pa.array([1, 2], pa.int32())}))
+    if expected is None:
+        assert not found.plan(condition).plan.whole
+        return
+    assert found.scan(condition, columns=["f"]).to_arrow()["f"].to_pylist() == expected
+
+
+def test_a_huge_table_is_not_asked_twice_for_a_few_files(table):
+    """What must match costs a look at all files, which a few kept ones do not pay back."""
+    plan = table.plan("id BETWEEN 10 AND 19").plan
+    assert len(plan.whole) == 1
+    huge = replace(plan, mask=np.concatenate([plan.mask, np.zeros(100_000, np.bool_)]))
+    assert not huge.whole
 
 
 def test_counting_rows_without_a_condition_opens_no_file(table):

@@ -301,3 +301,13 @@ def test_a_double_that_equals_an_integer_of_the_list_still_makes_the_list_one_of
     bound = bind(IsIn(Ref(("n",)), (Literal(2**53), Literal(float(2**53)))), schema)
     odd = SplitStats(1, {("n",): 2**53 + 1}, {("n",): 2**53 + 1}, {("n",): 0})
     assert may_match(bound, ColumnStatsIndex(source_of([odd], schema))).all()
+
+
+def test_a_list_of_any_unicode_is_bound_and_one_with_half_a_character_is_not():
+    """Two halves side by side in the list are still no character: no file can hold either."""
+    schema = StructType((Field("s", PrimitiveType("string")),))
+    texts = ["é", "日本", "\U0001d403", "a"]
+    found = bind(col("s").isin(texts), schema)
+    assert [literal.value for literal in found.values] == texts
+    for halves in (["\ud835"], ["a", "\ud835", "\udc03"]):
+        assert isinstance(bind(col("s").isin(halves), schema), Opaque)

@@ -1,9 +1,12 @@
 """The table as an Arrow dataset: what PyArrow's users may do with one."""
 
+import math
 import pickle
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pytest
 
 import indextables as it
@@ -142,3 +145,34 @@ def test_a_list_beside_what_only_arrow_computes_finds_both_zeros_and_every_nan(t
         wanted = pc.field("d").isin(listed)
         assert made.to_dataset().count_rows(filter=wanted) == count
         assert made.to_dataset().count_rows(filter=wanted & beside) == count
+
+
+@pytest.mark.parametrize("rules", Rules)
+def test_files_that_match_whole_and_files_that_do_not_give_the_same_rows(rules):
+    """NULL and NaN beside bounds that lie in the range: a file with one of them is filtered row by row."""
+    schema = pa.schema([("f", pa.float64()), ("i", pa.int32())])
+    made = it.Table.create(f"memory://{uuid4()}", schema)
+    parts = ([1.0, 2.0], [1.0, None], [1.0, math.nan], [0.0, -0.0], [None, None], [math.nan, math.nan])
+    for number, values in enumerate(parts):
+        made.append(pa.table({"f": values, "i": [number, number]}, schema))
+    f = pc.field("f")
+    dataset, plain = made.to_dataset(rules=rules), ds.dataset(made.scan().to_arrow())
+    same = [f < 5, ~(f < 0.5), f != 7, f == 0, f.is_valid(), f.is_null()]
+    others = {
+        f"{wanted}": wanted | f.is_nan() for wanted in (f > 0.5, f >= 0)
+    }  # NaN is above every number
+    others[f"{~(f > 5)}"] = ~(f > 5) & ~f.is_nan()
+    for wanted in (*same, f > 0.5, f >= 0, ~(f > 5)):
+        by_sql = others.get(str(wanted), wanted)
+        expected = plain.filter(by_sql if rules is Rules.SQL else wanted)
+        found = dataset.to_table(filter=wanted)
+        assert repr(found.to_pylist()) == repr(expected.to_table().to_pylist()), wanted
+        alone = [
+            row
+            for part in dataset.get_fragments(wanted)
+            for row in part.to_table(filter=wanted).to_pylist()
+        ]
+        assert repr(alone) == repr(found.to_pylist())
+        assert dataset.count_rows(filter=wanted) == len(alone)
+    assert made.plan("f >= 1 AND f <= 2").plan.whole == {made.plan("i = 0").files[0].path}
+    assert made.scan("i = 3").count() == 2

@@ -1,9 +1,11 @@
 """The table as a LazyFrame."""
 
 import datetime as dt
+from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import indextables as it
@@ -128,3 +130,41 @@ def test_arithmetic_that_overflows_at_a_bound_loses_no_row(tmp_path):
     frame = it.scan_polars(made.uri)
     assert frame.filter(-pl.col("i") > 0).collect()["i"].to_list() == [-1]
     assert frame.filter(pl.col("i") + 1 > -1, pl.col("i") < 5).collect()["i"].to_list() == [-1]
+
+
+BY_BOUNDS = {
+    "between": pl.col("id").is_between(80, 84),
+    "comparisons": (pl.col("id") >= 80) & (pl.col("id") < 85),
+    "or": (pl.col("id") == 83) | (pl.col("id") > 97),
+    "in": pl.col("id").is_in([81, 99]),
+    "text": pl.col("s") == "s85",
+    "null": pl.col("id").is_not_null() & (pl.col("id") > 90),
+    "cast literal": pl.col("id") > pl.lit(90, pl.Int32),
+}
+
+
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory):
+    """One file of ten row groups, of which the first four cannot be read."""
+    made = it.Table.create(
+        tmp_path_factory.mktemp("groups") / "t", pa.schema([("id", pa.int64()), ("s", pa.string())])
+    )
+    rows = pa.table({"id": range(100), "s": [f"s{i:02}" for i in range(100)]})
+    made.append(rows)
+    path = Path(made.uri, made.plan().files[0].path)
+    pq.write_table(rows, path, row_group_size=10)
+    end = pq.read_metadata(path).row_group(3).column(1).data_page_offset
+    written = path.read_bytes()
+    path.write_bytes(written[:4] + b"\xff" * (end - 4) + written[end:])
+    return made
+
+
+@pytest.mark.parametrize("name", BY_BOUNDS)
+def test_polars_skips_row_groups_by_a_filter_that_is_read_whole(damaged, name):
+    """It cannot have opened the row groups that the filter excludes: they are damaged."""
+    wanted = pl.DataFrame({"id": range(100), "s": [f"s{i:02}" for i in range(100)]})
+    frame = it.scan_polars(damaged.uri)
+    found = frame.filter(BY_BOUNDS[name]).collect()
+    assert found.equals(wanted.filter(BY_BOUNDS[name]))
+    with pytest.raises(pl.exceptions.ComputeError):
+        frame.collect()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import datetime as dt
 import math
 from decimal import Decimal
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from indextables.core.binding.bind import bind
 from indextables.core.conditions.like import like
 from indextables.core.conditions.predicate import (
     And,
@@ -30,7 +32,7 @@ from indextables.core.conditions.predicate import (
 )
 from indextables.core.conditions.render import to_sql
 from indextables.core.conditions.rewrite import flatten
-from indextables.core.types import PrimitiveType
+from indextables.core.types import Field, PrimitiveType, StructType
 from indextables.errors import PredicateError
 from indextables.sql.predicate import parse_predicate
 from support.shapes import read_cases, shape
@@ -102,6 +104,41 @@ def test_a_long_or_is_read_whole() -> None:
     predicate = parse_predicate(DEEP["ORs as Spark prints them"])
     assert isinstance(predicate, Or)
     assert len(predicate.children) == N + 1
+
+
+LISTS = {
+    "integers": ",".join(map(str, range(N))),
+    "texts": ",".join(f"'v{i}'" for i in range(N)),
+    "negative numbers": ", ".join(f"-{i}" for i in range(N)),
+    "dates": ", ".join(f"DATE '{2000 + i % 20}-01-02'" for i in range(N)),
+}
+
+
+@pytest.mark.parametrize("values", LISTS.values(), ids=LISTS)
+def test_a_long_list_costs_a_few_calls_for_each_value(values: str) -> None:
+    """Counted, not timed: nothing walks the whole list per value, nor all precedences for a literal."""
+    profile = cProfile.Profile()
+    predicate = profile.runcall(parse_predicate, f"a IN ({values})")
+    calls = sum(entry.callcount for entry in profile.getstats())
+    assert isinstance(predicate, IsIn)
+    assert len(predicate.values) == N
+    assert calls < 50 * N
+
+
+TOO_LONG = "1" * 5000
+
+
+@pytest.mark.parametrize(
+    "value",
+    [TOO_LONG, f"-{TOO_LONG}", f"{TOO_LONG}L", f"'{TOO_LONG}'", f"CAST('{TOO_LONG}' AS BIGINT)"]
+    + [f"DATE '2024-01-01' + INTERVAL {TOO_LONG} DAY", "1e999999999999BD", "1e3L"],
+    ids=lambda value: value[:30],
+)
+def test_a_number_python_has_no_value_for_is_left_to_the_engine(value: str) -> None:
+    """Python refuses integers of thousands of digits and decimals of huge exponents; a query does not fail."""
+    schema = StructType((Field("a", PrimitiveType("long")),))
+    for sql in (f"a = {value}", f"a IN ({value}, {value})"):
+        assert isinstance(bind(parse_predicate(sql), schema), Opaque)
 
 
 names = st.sampled_from(["a", "B c", "d.e", "and", "date", "x`y", "end", "ü", "1st", "not", "null"])

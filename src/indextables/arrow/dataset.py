@@ -66,7 +66,7 @@ class TableDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has n
         plan = self._planned(rows)
         if self._planner.within is None:  # whoever restricts the table has counted the rest
             Recorder.of_engine().add(pruned=plan.report.total_files - plan.report.kept_files)
-        return rows.scanner(units_of(plan), columns, threads=THREADS)
+        return rows.scanner(units_of(plan), columns, plan.whole, threads=THREADS)
 
     def get_fragments(self, filter: Any | None = None) -> Iterator[SplitFragment]:  # noqa: A002
         """One fragment for each split the filter needs, and one for each slice whose files are merged."""
@@ -115,6 +115,11 @@ class TableDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has n
         if self._last is None or self._last[0] != rows.bound:
             self._last = (rows.bound, self._planner.plan_bound(rows.bound))
         return self._last[1]
+
+    def _known_whole(self, rows: _Rows) -> frozenset[str]:
+        """Files without other rows than these, if that filter was the last to be planned."""
+        is_known = self._last is not None and self._last[0] == rows.bound
+        return self._planned(rows).whole if is_known else frozenset()
 
     def _read(self, filter: Any | None) -> _Rows:  # noqa: A002
         expression = self._combined(filter)
@@ -169,7 +174,8 @@ class SplitFragment:
         """A scanner over its rows alone; the schema is the table's, whatever is given."""
         del schema
         rows = self.dataset._read(self._both(filter))  # noqa: SLF001 - its other half
-        return rows.scanner([self.unit], columns, threads=1)
+        whole = self.dataset._known_whole(rows)  # noqa: SLF001
+        return rows.scanner([self.unit], columns, whole, threads=1)
 
     def _both(self, asked: Any | None) -> Any | None:
         if self.where is None or asked is None:
@@ -202,10 +208,13 @@ class _Rows:
     bound: Predicate | None
     expression: Any | None
 
-    def scanner(self, units: Sequence[Unit], columns: Columns, *, threads: int) -> Any:
+    def scanner(
+        self, units: Sequence[Unit], columns: Columns, whole: frozenset[str], *, threads: int
+    ) -> Any:
         """Over these units; nothing is opened before it is read."""
         predicate = self.bound if self.expression is None else None
-        reading = Reading(self.planner.store, self.planner.schema, self._needed(columns), predicate)
+        needed = self._needed(columns)
+        reading = Reading(self.planner.store, self.planner.schema, needed, predicate, whole)
         batches = read_batches(reading, units, threads=threads, recorder=Recorder.of_engine())
         wanted = list(reading.columns) if columns is None else columns
         return ds.Scanner.from_batches(

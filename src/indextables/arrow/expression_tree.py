@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -85,12 +86,18 @@ def take_apart(expression: Any) -> Taken | None:
     """The tree of an expression; None if PyArrow cannot write it down, or does so in an unknown way."""
     try:
         _, (serialized, *_) = expression.__reduce__()
-        reader = pa.ipc.open_file(serialized)
-        columns = reader.get_batch(0)
-        pairs = iter(_metadata_pairs(reader.schema))
-        return Taken(_tree(next(pairs), pairs, columns), columns)
+        return _taken(serialized.to_pybytes())
     except (StopIteration, ValueError, IndexError, RecursionError, pa.ArrowException):
         return None
+
+
+@lru_cache(maxsize=16)
+def _taken(serialized: bytes) -> Taken:
+    # DataFusion brings one filter as many times as there are files; not by `equals`, for which -0.0 is 0.0
+    reader = pa.ipc.open_file(pa.py_buffer(serialized))
+    columns = reader.get_batch(0)
+    pairs = iter(_metadata_pairs(reader.schema))
+    return Taken(_tree(next(pairs), pairs, columns), columns)
 
 
 def _tree(pair: Pair, rest: Iterator[Pair], columns: Any) -> Tree:

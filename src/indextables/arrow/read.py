@@ -118,7 +118,7 @@ def _read(
 ) -> Iterator[pa.RecordBatch]:
     if isinstance(unit, Piece):
         return read_piece(reading, unit, filesystem, recorder)
-    return read_split(reading, unit, filesystem, recorder)
+    return read_split(reading.of(unit), unit, filesystem, recorder)
 
 
 def _files(unit: Unit) -> Sequence[Split]:

@@ -34,6 +34,8 @@ class Reading:
     columns: tuple[str, ...]
     predicate: Predicate | None = None
     """Bound to the schema (`core.bind`)."""
+    whole: frozenset[str] = frozenset()
+    """Files that are known to hold no other rows than those of the predicate."""
 
     @property
     def result_schema(self) -> pa.Schema:
@@ -48,6 +50,10 @@ class Reading:
         if self.predicate is not None:
             names |= {path[0] for path in columns_of(self.predicate)}
         return tuple(field for field in self.schema if field.name in names)
+
+    def of(self, split: Split) -> Reading:
+        """What to read of this split: the predicate is not asked where its answer is known."""
+        return replace(self, predicate=None) if split.path in self.whole else self
 
     def with_columns(self, *names: str) -> Reading:
         """The same with these columns, each once."""

@@ -163,7 +163,7 @@ class Snapshot:
         return column if self._order is None else column.take(self._order)
 
     def _rows(self, positions: npt.NDArray[np.int64]) -> Any:
-        """These rows of `files()`, without building the others."""
+        """These rows of `files()`, ascending, without building the others."""
         at = positions if self._order is None else self._order.to_numpy()[positions]
         ascending = np.sort(at)
         columns, start, tables = self._shape.columns(), 0, [self._shape.columns().empty_table()]
@@ -175,7 +175,8 @@ class Snapshot:
                 parts = [conform(_column(taken, field), field.type) for field in columns]
                 tables.append(pa.table(parts, schema=columns))
             start = end
-        return pa.concat_tables(tables).take(np.searchsorted(ascending, at))
+        rows = tables[-1] if len(tables) < 3 else pa.concat_tables(tables)
+        return rows if self._order is None else rows.take(np.searchsorted(ascending, at))
 
     @cached_property
     def _index(self) -> ColumnStatsIndex:

@@ -18,7 +18,7 @@ from indextables.core.binding.bind import bind
 from indextables.core.conditions.predicate import Opaque, Predicate
 from indextables.core.conditions.rewrite import fold
 from indextables.core.pruning.index import ColumnStatsIndex
-from indextables.core.pruning.prune import Pruned, prune
+from indextables.core.pruning.prune import Pruned, must_match, prune
 from indextables.core.sets.column_domain import ColumnDomain
 from indextables.core.types import FieldPath, path_text
 from indextables.log.snapshot import Snapshot
@@ -30,6 +30,8 @@ from indextables.scan.snapshot_slices import slices_of
 
 Where: TypeAlias = Predicate | ColumnDomain | None
 _logger: Final = logging.getLogger(__name__)
+_FILES_PER_KEPT: Final = 50_000
+"""In a table of more files than this for each that is kept, asking more of them costs more than it saves."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,14 @@ class Plan:
     def files(self) -> list[Split]:
         """The splits to open, in the snapshot's order."""
         return self.snapshot.splits(self.mask)
+
+    @cached_property
+    def whole(self) -> frozenset[str]:
+        """Bare files every row of which satisfies the condition: its columns need not be read for it."""
+        if self.predicate is None or len(self.mask) > _FILES_PER_KEPT * self.report.kept_files:
+            return frozenset()
+        sure = (must_match(self.predicate, self.snapshot.index()) & self.bare)[self.mask]
+        return frozenset(split.path for split, all_ in zip(self.files, sure, strict=True) if all_)
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:

@@ -29,6 +29,7 @@ from indextables.core.conditions.datetimes import (
 from indextables.core.conditions.predicate import Literal
 
 _EXACT: Final = Context(prec=100)
+_NUMBER: Final = re.compile(r"(.*?)(BD|[LSYFD]?)")
 _INTEGER_TEXT: Final = re.compile(r"[+-]?\d+", re.ASCII)
 _WIDTHS: Final = {"Y": 8, "S": 16, "L": 64}
 _INTEGER_TYPES: Final = {
@@ -62,7 +63,9 @@ class Interval:
 
 def number(text: str, sign: int = 1) -> Literal:
     """The literal a number is written as: 5 an integer, 1.5 a decimal, 1e3 and 1.5D doubles."""
-    found = re.fullmatch(r"(.*?)(BD|[LSYFD]?)", text.upper())
+    if text.isdecimal():
+        return Literal(_integer(sign * int(text), None))
+    found = _NUMBER.fullmatch(text.upper())
     assert found is not None
     digits, suffix = found[1], found[2]
     if suffix in {"F", "D"} or ("E" in digits and not suffix):

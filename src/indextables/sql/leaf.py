@@ -33,6 +33,7 @@ from indextables.sql.operands import read_operand
 Nested: TypeAlias = Callable[[int, int], Predicate | None]
 """Reads the condition between two places of the leaf; None if it is nested too deeply."""
 
+_NESTING: Final = frozenset(("(", ")", "[", "]", "CASE", "END"))
 _PREDICATES: Final = ("IS", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP")
 
 
@@ -55,6 +56,11 @@ def _top_level(tokens: Sequence[Token]) -> list[int]:
     """The places outside all brackets and outside CASE … END."""
     places, depth, cases = [], 0, 0
     for i, token in enumerate(tokens):
+        mark = token.keyword or (token.kind == "symbol" and token.value)
+        if mark not in _NESTING:  # nearly all of a long list
+            if depth == 0:
+                places.append(i)
+            continue
         ends_case = cases > 0 and token.is_word("END")  # a column may be called end
         closes = ends_case or token.is_symbol(")", "]")
         depth -= closes
@@ -136,13 +142,10 @@ class _Leaf:
     def _in(self, subject: int, at: int) -> Predicate | None:
         ref = self.operand(0, subject)
         values = self._list(at + 1, len(self.tokens))
-        if (
-            not isinstance(ref, Ref)
-            or values is None
-            or not all(isinstance(v, Literal) for v in values)
-        ):
+        if not isinstance(ref, Ref) or values is None:
             return None
-        return IsIn(ref, tuple(v for v in values if isinstance(v, Literal)))
+        literals = tuple([v for v in values if isinstance(v, Literal)])
+        return IsIn(ref, literals) if len(literals) == len(values) else None
 
     def _list(self, start: int, stop: int) -> list[Operand | None] | None:
         """The operands between parentheses that enclose everything from start to stop."""

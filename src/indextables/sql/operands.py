@@ -35,18 +35,34 @@ _LONGEST: Final = 60
 
 def read_operand(tokens: Sequence[Token], zone: dt.tzinfo) -> Operand | None:
     """The column or constant these tokens spell, None for anything else."""
-    if len(tokens) == 1 and tokens[0].kind == "text":  # long lists are mostly such
-        return Literal(tokens[0].value)
-    tokens = _without_parentheses(tokens)
-    ref = _read_ref(tokens)
-    if ref is not None or not 0 < len(tokens) <= _LONGEST:
-        return ref
     try:
+        plain = _plain_literal(tokens, zone) if 0 < len(tokens) < 3 else None
+        if plain is not None:
+            return plain
+        tokens = _without_parentheses(tokens)
+        ref = _read_ref(tokens)
+        if ref is not None or not 0 < len(tokens) <= _LONGEST:
+            return ref
         reader = _Reader(tokens, zone)
         value = reader.sum()
-    except Unreadable:
+    except (Unreadable, ValueError, ArithmeticError):
+        # Python has no value for 1e3L, for 1e999999999BD, or for an integer of five thousand digits
         return None
     return value if reader.at == len(tokens) and isinstance(value, Literal) else None
+
+
+def _plain_literal(tokens: Sequence[Token], zone: dt.tzinfo) -> Literal | None:
+    """What long lists are made of, without the reader's way through all precedences."""
+    first, last = tokens[0], tokens[-1]
+    if len(tokens) == 1:
+        if first.kind == "text":
+            return Literal(first.value)
+        return number(first.value) if first.kind == "number" else None
+    if last.kind == "number" and first.is_symbol("-", "+"):
+        return number(last.value, -1 if first.value == "-" else 1)
+    if last.kind == "text" and first.keyword in _TIMES:
+        return typed_literal(first.keyword, last.value, zone)
+    return None
 
 
 def _without_parentheses(tokens: Sequence[Token]) -> Sequence[Token]:

@@ -52,9 +52,11 @@ def _closings(sql: str, tokens: Sequence[Token]) -> dict[int, int]:
     closing: dict[int, int] = {}
     opened: list[int] = []
     for i, token in enumerate(tokens):
-        if token.is_symbol("(", "["):
+        if token.kind != "symbol":
+            continue
+        if token.value in {"(", "["}:
             opened.append(i)
-        elif token.is_symbol(")", "]"):
+        elif token.value in _OPENING:
             if not opened or tokens[opened[-1]].value != _OPENING[token.value]:
                 raise syntax_error(sql, token.start, f"this {token.value!r} closes nothing")
             closing[opened.pop()] = i

@@ -29,7 +29,7 @@ from indextables.core.binding.kinds import kind_of, mismatch
 from indextables.core.conditions.predicate import Literal
 from indextables.core.types import INTEGERS, DataType, DecimalType, PrimitiveType, type_name
 
-_INTEGER_TEXT: Final = re.compile(r"[+-]?\d+", re.ASCII)
+_INTEGER_TEXT: Final = re.compile(r"[+-]?\d{1,4000}", re.ASCII)  # int() refuses more than 4300
 _FLOAT_TEXT: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _SPECIAL_FLOATS: Final = re.compile(r"[+-]?inf(?:inity)?|nan", re.IGNORECASE)
 _BOOLEANS: Final = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import repeat
 from typing import Final
 
-from indextables.core.binding.coerce import digits_of
+from indextables.core.binding.coerce import digits_of, is_valid_text
 from indextables.core.binding.kinds import kind_of
 from indextables.core.conditions.predicate import Literal
 from indextables.core.types import INTEGERS, DataType, DecimalType, PrimitiveType
@@ -25,7 +25,7 @@ def plain_values(dtype: DataType, values: tuple[Literal, ...]) -> tuple[Literal,
             limit = 2 ** (INTEGERS[name] - 1)
             fits = -limit <= min(raw) and max(raw) < limit
         case PrimitiveType("string") if kinds == {str}:
-            fits = all(map(str.isascii, raw))
+            fits = is_valid_text("".join(raw))
         case _:
             return None
     return tuple(map(Literal, raw, repeat(dtype))) if fits else None

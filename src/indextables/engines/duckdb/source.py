@@ -81,6 +81,7 @@ class TableSource(FilterSource):
             self.planner.schema,
             stored or self.planner.schema.names[:1],
             plan.predicate,
+            plan.whole,
         )
         wanted = pa.schema([self._schema.field(name) for name in names])
         recorder = Recorder.of_engine()

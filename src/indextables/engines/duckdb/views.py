@@ -33,6 +33,8 @@ _NAMES: Final = {
     "binary": "BLOB",
     "variant": 'STRUCT("value" BLOB, "metadata" BLOB)',
 }
+_AS_STORED: Final = ("integer", "long", "float", "double", "string", "date")
+"""Types that every Parquet file has in the one way DuckDB reads them right: each cast is bound three times."""
 
 
 def quoted(name: str) -> str:
@@ -86,10 +88,14 @@ def _scan(group: NativeGroup, schema: StructType) -> str:
 
 def _columns(group: NativeGroup, schema: StructType) -> Iterator[str]:
     for field in schema:
+        stored = group.stored(field)
         if field.name in group.partition_values:
             source = _constant(group.partition_values[field.name], field)
-        elif group.stored(field) is None:
+        elif stored is None:
             source = "NULL"
+        elif stored.type == field.type and getattr(field.type, "name", None) in _AS_STORED:
+            yield quoted(field.name)
+            continue
         else:
             source = quoted(field.name)
         yield f"CAST({source} AS {type_of(field.type)}) AS {quoted(field.name)}"
