@@ -54,7 +54,9 @@ class Follower:
         if seen is None:
             return self._reload()
         known = seen.snapshot
-        listing = list_from(self._store, self._names, known.version, seen.width)
+        listing = list_from(
+            self._store, self._names, known.version, seen.width, unread=known.version + 1
+        )
         if listing.complete or not self._is_same(seen, listing):
             return self._reload()
         try:
@@ -66,7 +68,9 @@ class Follower:
 
     def commits_after(self, known: Snapshot, width: int) -> Sequence[LogBody]:
         """The commits that a writer lost against."""
-        listing = list_from(self._store, self._names, known.version + 1, width)
+        listing = list_from(
+            self._store, self._names, known.version + 1, width, unread=known.version + 1
+        )
         check_one_width(listing.widths | {width})
         return self._bodies(known, listing)
 

@@ -47,7 +47,7 @@ def load(store: LogStore, names: LogNames, version: int | None = None) -> tuple[
 def _first_listing(store: LogStore, names: LogNames, version: int | None) -> Listing:
     hint = read_hint(store, names)
     if hint is not None and (version is None or hint <= version):
-        listing = list_from(store, names, hint, WIDTH)
+        listing = list_from(store, names, hint, WIDTH, unread=hint)
         if any(file.version >= hint for file in listing.checkpoints):
             return listing
         _logger.warning("%s names version %d, which has no checkpoint", names.hint, hint)
@@ -117,6 +117,10 @@ def _bases(store: LogStore, listing: Listing, target: int) -> Iterator[Snapshot]
 
 def _on(base: Snapshot, store: LogStore, listing: Listing, target: int) -> Snapshot:
     """The snapshot on top of a checkpoint that belongs to this log."""
+    if len(listing.commits.get(base.version, ())) > 1:
+        find_commit(
+            store, listing, base.version
+        )  # raises if they differ: then it is of one of two logs
     if base.version < target:
         return _replayed(base, store, listing, target)
     commits = listing.commits.get(target, ())
