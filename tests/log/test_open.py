@@ -1,6 +1,7 @@
 """Opening: what is damaged is worked around or named, never misread."""
 
 import logging
+import time
 
 import orjson
 import pytest
@@ -379,6 +380,18 @@ def test_a_foreign_commit_without_a_newline_at_the_end_or_with_windows_line_ends
     store.put(NAMES.commit(0), text_of([foreign_metadata(), foreign_add(1)], newline_at_end=False))
     store.put(NAMES.commit(1), text_of([foreign_add(2), foreign_add(3)]).replace(b"\n", b"\r\n"))
     assert numbers(opened(store)) == [1, 2, 3]
+
+
+def test_a_commit_with_very_many_applications_opens_in_time_that_follows_their_number():
+    """Each has its own transaction, and adding one copies none of the others."""
+    store = fresh_store()
+    txns = [{"txn": {"appId": f"app-{i}", "version": i}} for i in range(40_000)]
+    write_foreign(store, {0: [foreign_metadata(), *txns]})
+    started = time.process_time()
+    snapshot = opened(store)
+    assert time.process_time() - started < 8
+    assert len(snapshot.txns) == 40_000
+    assert snapshot.txns["app-7"].version == 7
 
 
 def test_a_foreign_log_without_any_protocol_is_read():

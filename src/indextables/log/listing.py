@@ -98,18 +98,12 @@ def list_from(store: LogStore, names: LogNames, version: int, width: int, *, unr
 
 def _has_twins(store: LogStore, names: LogNames, versions: range, width: int) -> bool:
     """True if one of these versions is there in another width; no more is listed than they would take."""
-    for other in WIDTHS:
-        if other == width:
-            continue
-        if len(versions) <= _BY_NAME:
-            if any(_is_there(store, names.commit(version, other)) for version in versions):
-                return True
-            continue
-        first, end = names.before(versions.start, other), names.before(versions.stop, other)
-        found = takewhile(lambda meta: meta.key < end, store.list(names.prefix, start_after=first))
-        if any(file.width == other and file.kind == "commit" for file in names.parse_all(found)):
-            return True
-    return False
+    (other,) = (known for known in WIDTHS if known != width)
+    if len(versions) <= _BY_NAME:
+        return any(_is_there(store, names.commit(version, other)) for version in versions)
+    first, end = names.before(versions.start, other), names.before(versions.stop, other)
+    found = takewhile(lambda meta: meta.key < end, store.list(names.prefix, start_after=first))
+    return any(file.width == other and file.kind == "commit" for file in names.parse_all(found))
 
 
 def _is_there(store: LogStore, key: str) -> bool:

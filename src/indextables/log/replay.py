@@ -43,7 +43,7 @@ class _Facts:
     unknown: tuple[Unknown, ...] = ()
     info: CommitInfo = field(default_factory=CommitInfo)
 
-    def fold(self, action: Protocol | Metadata | Txn | Vacuum | CommitInfo) -> _Facts:
+    def fold(self, action: Protocol | Metadata | Vacuum | CommitInfo) -> _Facts:
         """The facts after one more action."""
         match action:
             case Protocol():
@@ -51,8 +51,6 @@ class _Facts:
                 return replace(self, protocol=action)
             case Metadata():
                 return replace(self, metadata=action)
-            case Txn():
-                return replace(self, txns={**self.txns, action.app_id: action})
             case Vacuum():
                 lowest = max(self.min_read_version, action.min_read_version)
                 return replace(self, min_read_version=lowest)
@@ -126,6 +124,7 @@ def _read(facts: _Facts, body: LogBody, position: int) -> tuple[_Facts, Body]:
     lines = find_lines(body.file.name, body.data)
     facts = replace(facts, info=CommitInfo())
     unknown: list[Unknown] = []
+    txns: dict[str, Txn] = {}
     strays: list[tuple[int, str, Any]] = []
     for index, name, value, raw in lines.others():
         if name == PART_ACTION and body.file.kind == "checkpoint":
@@ -136,6 +135,8 @@ def _read(facts: _Facts, body: LogBody, position: int) -> tuple[_Facts, Body]:
         action = decode_action(name, value, raw, lines.place(index))
         if isinstance(action, Unknown):
             unknown.append(action)
+        elif isinstance(action, Txn):
+            txns[action.app_id] = action  # not folded: a copy of all of them for each would never end
         elif isinstance(action, CommitInfo) and action.crc32 is not None and not whole:
             raise lines.place(index).corrupted("there are lines after the one that ends a commit")
         else:
@@ -144,7 +145,9 @@ def _read(facts: _Facts, body: LogBody, position: int) -> tuple[_Facts, Body]:
         raise lines.place(len(lines.ends)).corrupted(
             "the file is cut off: every file of this log ends in its checksum, this one does not"
         )
-    facts = replace(facts, unknown=(*facts.unknown, *unknown))
+    if unknown or txns:
+        all_txns = {**facts.txns, **txns}
+        facts = replace(facts, unknown=(*facts.unknown, *unknown), txns=all_txns)
     return facts, Body(lines, body.file.version, position, whole, tuple(strays))
 
 
