@@ -133,8 +133,24 @@ def test_an_unknown_strategy_warns_and_drops(tmp_path, caplog):
     data = documents("x", "y")
     table = it.Table.create(tmp_path / "t", data.schema)
     table.append(data, options={f"{PREFIX}strategy": "invalid"})
-    assert "Unknown truncation strategy 'invalid', using 'drop'" in caplog.messages
+    assert caplog.messages.count("Unknown truncation strategy 'invalid', using 'drop'") == 1
     assert ("long_text",) not in table.snapshot().splits()[0].stats.min_values
+
+
+def test_an_unknown_strategy_is_warned_of_once_in_an_upsert_and_in_a_property(tmp_path, caplog):
+    """However many columns ask for it, and however often a write looks at its settings."""
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("body", pa.string())])
+    wrong = {f"{PREFIX}strategy": "invalid", f"{PREFIX}column.body.strategy": "invalid"}
+    table = it.Table.create(tmp_path / "t", schema, record_key=["id"], properties=wrong)
+    for write in (
+        lambda: None,
+        lambda: table.upsert(pa.table({"id": [1], "body": ["x"]}, schema=schema)),
+    ):
+        write()
+        assert [m for m in caplog.messages if "invalid" in m] == [
+            "Unknown truncation strategy 'invalid', using 'drop'"
+        ]
+        caplog.clear()
 
 
 def test_truncation_can_be_switched_off(tmp_path):
