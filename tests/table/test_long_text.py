@@ -3,10 +3,12 @@
 import logging
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import indextables as it
+from indextables.errors import SchemaMismatchError
 
 PREFIX = "spark.indextables.stats.truncation."
 FAST = {"spark.indextables.indexing.fastfields": "score"}
@@ -189,3 +191,44 @@ def test_a_bad_option_is_an_error_before_any_data_is_written(tmp_path, options):
     with pytest.raises(it.errors.ConfigError):
         table.append(documents("x"), options=options)
     assert not (tmp_path / "t" / "data").exists()
+
+
+def raw_texts(*values):
+    """An array of texts with any bytes in them, which Arrow does not look at."""
+    offsets = np.cumsum([0, *map(len, values)]).astype(np.int32)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(values))]
+    return pa.Array.from_buffers(pa.string(), len(values), buffers)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (b"a", b"b", b"z\xff"),
+        (b"\x80", b"b", b"z"),
+        (b"a", b"m\xed\xa0\x80", b"z"),
+        (b"\xc3", b"\xa9", b"z"),
+        (b"\xff" * 3000, b"a", b"\xc3" * 2000),
+    ],
+)
+def test_bytes_that_are_no_text_never_hide_a_row(tmp_path, values):
+    """They are written as they are and bound nothing: what a split holds is found by its bytes."""
+    table = it.Table.create(tmp_path / "t", pa.schema([("n", pa.int64()), ("s", pa.string())]))
+    for n, value in enumerate(values):
+        table.append(pa.table({"n": [n], "s": raw_texts(value)}))
+    table.append(pa.table({"n": range(3, 6), "s": raw_texts(*values)}))
+    for bound in ("a", "m", "z"):
+        for sign, holds in ((">=", bytes.__ge__), ("<", bytes.__lt__)):
+            expected = [n for n in range(6) if holds(values[n % 3], bound.encode())]
+            found = table.scan(f"s {sign} '{bound}'", columns=["n"]).to_arrow()
+            assert sorted(found.column("n").to_pylist()) == expected
+    assert table.scan("s IS NOT NULL", columns=["n"]).to_arrow().num_rows == 6
+
+
+def test_a_partition_value_that_is_no_text_is_refused_by_name(tmp_path):
+    """It could be neither a directory nor a word of the log."""
+    table = it.Table.create(
+        tmp_path / "t", pa.schema([("n", pa.int64()), ("s", pa.string())]), partition_by=["s"]
+    )
+    with pytest.raises(SchemaMismatchError, match=r"partition column 's' contains b'z\\xff'"):
+        table.append(pa.table({"n": [1, 2], "s": raw_texts(b"a", b"z\xff")}))
+    assert table.snapshot().num_files == 0
