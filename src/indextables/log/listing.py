@@ -10,7 +10,12 @@ from typing import Any, Final
 
 import orjson
 
-from indextables.errors import LogCorruptedError, ObjectNotFoundError, ReadOnlyStoreError
+from indextables.errors import (
+    IndexTablesError,
+    LogCorruptedError,
+    ObjectNotFoundError,
+    ReadOnlyStoreError,
+)
 from indextables.log.names import WIDTH, WIDTHS, LogFile, LogNames
 from indextables.storage.base import LogStore
 
@@ -154,6 +159,11 @@ def find_commit(store: LogStore, listing: Listing, version: int) -> LogFile:
             version=version,
         )
     return listed[0]
+
+
+def is_missing(error: IndexTablesError) -> bool:
+    """True if what is wrong is a file that is not there, not one that is damaged."""
+    return isinstance(error, LogCorruptedError) and error.facts.get("line") == 0
 
 
 def _fetch(store: LogStore, names: LogNames, version: int) -> Iterable[LogFile]:

@@ -18,7 +18,7 @@ from indextables.errors import (
 from indextables.log.checkpoint import read_checkpoint
 from indextables.log.files import LogBody, read_body, read_info
 from indextables.log.lenient import Place
-from indextables.log.listing import Listing, find_commit, list_from, list_log, read_hint
+from indextables.log.listing import Listing, find_commit, is_missing, list_from, list_log, read_hint
 from indextables.log.names import WIDTH, LogFile, LogNames
 from indextables.log.replay import replay
 from indextables.log.snapshot import Snapshot
@@ -37,8 +37,9 @@ def load(store: LogStore, names: LogNames, version: int | None = None) -> tuple[
         except (ObjectNotFoundError, LogReplacedError):
             # A cleanup removed, or a repair replaced, what the listing showed: look again.
             listing = list_log(store, names)
-        except (LogCorruptedError, VersionNotFoundError):
-            if listing.complete:
+        except (LogCorruptedError, VersionNotFoundError) as error:
+            # while a cleanup deletes files, a listing may have a later one and not an earlier one
+            if listing.complete and not (is_missing(error) and not last_try):
                 raise
             listing = list_log(store, names)
     return _from_listing(store, listing, version, believe=True), listing

@@ -49,7 +49,7 @@ def _walk(
 ) -> None:
     """Replays from the oldest base, and from the next checkpoint again after whatever breaks the chain."""
     first = min([*listing.commits, *checkpoints], default=0)
-    state = checkpoints.get(first) if first else None
+    state: Snapshot | None = None  # the commit of the first checkpoint is part of it, not on top of it
     for version in range(first, listing.newest + 1):
         files = listing.commits.get(version, ())
         if files:
