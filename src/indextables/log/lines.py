@@ -47,9 +47,10 @@ class Lines:
         found: npt.NDArray[np.int64] = (self.kinds == kind).nonzero()[0]
         return found
 
-    def others(self) -> Iterator[tuple[int, str, Any, bytes]]:
+    def others(self, *, but_last: bool = False) -> Iterator[tuple[int, str, Any, bytes]]:
         """(index, action, value, raw line) of every line that is not plainly an add or a remove."""
-        for index in self.of(OTHER).tolist():
+        indices = self.of(OTHER).tolist()
+        for index in indices[:-1] if but_last else indices:
             raw, place = self.text(index), self.place(index)
             if not raw.strip():
                 continue

@@ -22,11 +22,11 @@ from indextables.log.bulk import Body
 from indextables.log.decode import FILE_ACTIONS, decode_action
 from indextables.log.files import LogBody
 from indextables.log.lines import ADD, Lines, find_lines
-from indextables.log.parse import parse_adds, parse_removes
+from indextables.log.parse import no_tombstones, parse_adds, parse_removes
 from indextables.log.parts import PART_ACTION
 from indextables.log.protocol import check_readable, needs_trailer
 from indextables.log.reconcile import Files, Typed, reconcile
-from indextables.log.segments import TOMBSTONES, Shape
+from indextables.log.segments import Shape
 from indextables.log.snapshot import Snapshot
 from indextables.log.trailer import Torn, Whole
 from indextables.log.winner import Winner
@@ -76,7 +76,7 @@ def replay(
         parsed.append((shape, lines))
     adds = list(_typed(parsed, table_uri))
     removes = parse_removes([body for _, body in parsed], table_uri)
-    state = base.state if base else files or Files((), TOMBSTONES.empty_table())
+    state = base.state if base else files or Files((), no_tombstones())
     return _snapshot(facts, bodies[-1], reconcile(state, adds, removes), table_uri)
 
 
@@ -122,11 +122,12 @@ def _read(facts: _Facts, body: LogBody, position: int) -> tuple[_Facts, Body]:
         raise body.place(body.verdict.line).corrupted(body.verdict.reason)
     whole = isinstance(body.verdict, Whole)
     lines = find_lines(body.file.name, body.data)
-    facts = replace(facts, info=CommitInfo())
+    trailer = _trailer(body, lines)
+    facts = replace(facts, info=trailer or CommitInfo())
     unknown: list[Unknown] = []
     txns: dict[str, Txn] = {}
     strays: list[tuple[int, str, Any]] = []
-    for index, name, value, raw in lines.others():
+    for index, name, value, raw in lines.others(but_last=trailer is not None):
         if name == PART_ACTION and body.file.kind == "checkpoint":
             continue  # its rows are among the files this replay starts from
         if name in FILE_ACTIONS:
@@ -149,6 +150,14 @@ def _read(facts: _Facts, body: LogBody, position: int) -> tuple[_Facts, Body]:
         all_txns = {**facts.txns, **txns}
         facts = replace(facts, unknown=(*facts.unknown, *unknown), txns=all_txns)
     return facts, Body(lines, body.file.version, position, whole, tuple(strays))
+
+
+def _trailer(body: LogBody, lines: Lines) -> CommitInfo | None:
+    """What the last line says, if the verdict has read it; a repair also replays pieces that end before it."""
+    if not isinstance(body.verdict, Whole) or not len(lines.ends):
+        return None
+    is_last = lines.text(-1).startswith(b'{"commitInfo":')
+    return body.verdict.info if is_last else None
 
 
 def _check_parent(before: CommitInfo, after: CommitInfo, body: LogBody, position: int) -> None:
