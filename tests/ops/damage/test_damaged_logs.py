@@ -9,12 +9,15 @@ import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from indextables.errors import RepairError
-from indextables.ops.repair import plan_repair, repair
+from indextables.log.snapshot import same_state
+from indextables.ops.repair import fold, plan_repair, repair
+from indextables.ops.repair.chunks import read_chunks
 from support.damage import RealTable, edit_lines, make_table, remove_one
 
 COMMITS, CHECKPOINTS = 6, (2, 4)
@@ -298,3 +301,15 @@ def test_repair_judges_blank_lines_as_a_reader_does(table: RealTable):
     assert plan_repair(table.log).error is None
     write(table.commit(COMMITS), b"\n" + trailed)
     assert plan_repair(table.log).error is not None
+
+
+def test_a_large_log_is_repaired_from_pieces_as_from_whole_files(table: RealTable, monkeypatch):
+    """A piece may end in any line, and every line of it counts."""
+    whole = plan_repair(table.log)
+    for size in (1500, 4000, 9000):
+        monkeypatch.setattr(fold, "_LARGE", 1000)
+        monkeypatch.setattr(fold, "read_chunks", partial(read_chunks, at_once=size))
+        plan = plan_repair(table.log)
+        assert plan.error is None
+        assert plan.snapshot is not None
+        assert same_state(plan.snapshot, whole.snapshot)
