@@ -6,7 +6,8 @@
 
 Each program prints its table and writes its last result to benchmarks/results/<name>.json. Nothing here
 needs Maven: peers are the ones PyPI has (deltalake, pyiceberg, plain Parquet). A peer that is not
-installed is named and left out.
+installed is named and left out. A program that misses its target or crashes does not stop the others: the
+summary at the end names it, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -33,17 +34,20 @@ def main(wanted: list[str]) -> int:
             f"no benchmark named {', '.join(unknown)}; there are: {', '.join(known)}", file=sys.stderr
         )
         return 2
-    failed = []
-    for name in wanted or list(known):
-        print(f"\n=== {name} ===", flush=True)
-        started = time.perf_counter()
-        code = subprocess.run([sys.executable, str(known[name])], check=False).returncode
-        print(f"({name}: {time.perf_counter() - started:.0f} s)", flush=True)
-        if code:
-            failed.append(name)
-    if failed:
-        print(f"\nfailed: {', '.join(failed)}", file=sys.stderr)
-    return 1 if failed else 0
+    outcomes = {name: run(name, known[name]) for name in wanted or list(known)}
+    print("\n=== summary ===")
+    for name, (outcome, seconds) in outcomes.items():
+        print(f"  {name:<12} {outcome:<24} {seconds:>6.0f} s", flush=True)
+    return 0 if all(outcome == "ok" for outcome, _ in outcomes.values()) else 1
+
+
+def run(name: str, program: Path) -> tuple[str, float]:
+    """(how it ended, seconds); one that misses its target or crashes does not stop the others."""
+    print(f"\n=== {name} ===", flush=True)
+    started = time.perf_counter()
+    code = subprocess.run([sys.executable, str(program)], check=False).returncode
+    seconds = time.perf_counter() - started
+    return ("ok" if code == 0 else f"FAILED (exit code {code})"), seconds
 
 
 if __name__ == "__main__":

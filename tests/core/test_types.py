@@ -263,3 +263,15 @@ def test_spark_writes_type_names_as_we_do(schema):
         as_spark = spark.StructType.fromJson(json.loads(schema_to_json(StructType((field,)))))
         if "`" not in (name := as_spark.fields[0].dataType.simpleString()) and len(name) < 60:
             assert type_name(field.type) == name
+
+
+@pytest.mark.parametrize(
+    ("kind", "storage"), [("uuid", "fixed_size_binary[16]"), ("json_", "string")], ids=["uuid", "json"]
+)
+def test_an_extension_type_is_refused_with_the_type_to_cast_it_to(kind, storage):
+    """Leaving the column out is not needed: its values can be kept as they are stored."""
+    extension = getattr(pa, kind)()
+    with pytest.raises(UnsupportedTypeError, match="column 'c'") as caught:
+        schema_from_arrow(pa.schema([("c", extension)]))
+    assert caught.value.hint == f"cast it to the type it is stored as, {storage}"
+    schema_from_arrow(pa.schema([("c", extension.storage_type)]))

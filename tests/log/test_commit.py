@@ -1,6 +1,7 @@
 """Commits: exactly once, whatever the store says, whoever else writes."""
 
 import threading
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -18,7 +19,7 @@ from indextables.errors import (
 )
 from indextables.log.actions import Protocol, Txn, Vacuum
 from indextables.log.names import LogNames
-from indextables.log.plan import Append, CommitPlan, Maintain
+from indextables.log.plan import Append, ChangeSchema, CommitPlan, Maintain
 from indextables.log.transaction_log import TransactionLog
 from support.faults import FaultyStore
 from support.logs import (
@@ -320,6 +321,80 @@ def test_a_batch_that_another_writer_committed_meanwhile_is_not_committed_again(
     again = handle(log.store).commit(lambda s: appending(Txn("stream", 7), add_of(2)), snapshot=stale)
     assert again.no_op
     assert numbers(log.snapshot()) == [1]
+
+
+EAGER = Config.of(
+    write={"spark.indextables.checkpoint.interval": 1, "spark.indextables.log.retention": "0 seconds"}
+)
+
+
+@pytest.mark.parametrize("plan", [appending, rewriting])
+def test_a_writer_whose_winners_are_cleaned_up_before_it_sees_them_follows_the_newest_version(plan):
+    """An append goes on; everything else is planned again on what there is now."""
+    store = fresh_store()
+    new_log(store, add_of(0))
+    other = TransactionLog(store, EAGER)
+
+    def go_on(_):
+        for i in range(2, 6):
+            other.commit(lambda s, i=i: appending(add_of(i)))
+
+    log = TransactionLog(store, NO_CHECKPOINTS, pause=go_on)
+    base = log.snapshot()
+    other.commit(lambda s: appending(add_of(1)))
+    planned_on = []
+
+    def planner(snapshot):
+        planned_on.append(snapshot.version)
+        return plan(add_of(9))
+
+    done = log.commit(planner, base)
+    assert planned_on == ([0] if plan is appending else [0, 5])
+    assert NAMES.commit(1) not in {meta.key for meta in store.list("")}
+    assert numbers(done.snapshot) == numbers(TransactionLog(store).snapshot()) == [0, 1, 2, 3, 4, 5, 9]
+
+
+def test_a_commit_that_others_went_on_from_is_not_taken_back_after_a_cleanup():
+    """The version before is gone by then, but a checkpoint holds ours: nobody replaced the log."""
+    store = fresh_store()
+    new_log(store, add_of(0))
+
+    class Slow:
+        """Others commit and clean up between our put and our look at the version before."""
+
+        def __getattr__(self, name):
+            return getattr(store, name)
+
+        def put_if_absent(self, key, data):
+            store.put_if_absent(key, data)
+            other = handle(store)
+            for i in (2, 3):
+                other.checkpoint()
+                other.commit(lambda s, i=i: appending(add_of(i)))
+            assert NAMES.commit(0) in TransactionLog(store, EAGER).cleanup()
+
+    log = TransactionLog(Slow(), NO_CHECKPOINTS)
+    assert log.commit(lambda s: appending(add_of(1))).version == 1
+    assert numbers(TransactionLog(store).snapshot()) == [0, 1, 2, 3]
+
+
+def test_an_append_whose_files_are_older_than_a_vacuum_allows_fails_although_it_was_planned_again():
+    """Vacuum goes by the version in the names of files, and planning again does not rename them."""
+    store = fresh_store()
+    log = new_log(store, add_of(0))
+    base = log.snapshot()
+    other = handle(store)
+    other.commit(lambda s: appending(add_of(1)))
+    changed = replace(METADATA, properties={"colour": "blue"})
+    other.commit(lambda s: CommitPlan(ChangeSchema(), "SET", (changed,)))
+    other.commit(lambda s: CommitPlan(Maintain(), "VACUUM", (Vacuum(2),)))
+
+    def planner(snapshot):
+        own = (replace(METADATA, description="mine"),) if snapshot.version == 0 else ()
+        return appending(*own, add_of(9))
+
+    with pytest.raises(CommitConflictError, match="read version 0"):
+        handle(store).commit(planner, base)
 
 
 def test_a_writer_that_read_a_version_whose_files_a_vacuum_may_have_deleted_fails():

@@ -1,6 +1,7 @@
 """Opening: what is damaged is worked around or named, never misread."""
 
 import logging
+import time
 
 import orjson
 import pytest
@@ -327,12 +328,70 @@ def test_one_version_in_two_widths_is_read_if_both_say_the_same_and_refused_if_n
         opened(store)
 
 
+@pytest.mark.parametrize("twin", [20, 21, 23, 25])
+def test_a_version_that_differs_in_another_width_is_refused_with_a_hint_as_without(store, twin):
+    """20 digits sort before 18, so a listing from the hinted checkpoint on does not show it."""
+    handle = TransactionLog(copy_of(store))
+    store.put(NAMES.commit(twin, 20), store.get(NAMES.commit(twin)))
+    assert numbers(opened(store)) == list(range(26)), "a copy is harmless"
+    store.put(NAMES.commit(twin, 20), text_of([foreign_add(99)]))
+    for hinted in (True, False):
+        if not hinted:
+            store.delete(HINT)
+        with pytest.raises(LogCorruptedError, match=f"version {twin} exists twice"):
+            opened(store)
+    assert numbers(handle.snapshot()) == list(range(26))
+
+
+def test_a_handle_notices_that_a_new_version_differs_in_another_width(store):
+    """It lists from what it knows, and that listing does not show the other width either."""
+    handle = TransactionLog(store)
+    handle.snapshot()
+    TransactionLog(store).commit(lambda s: appending(add_of(26)))
+    store.put(NAMES.commit(26, 20), text_of([foreign_add(99)]))
+    with pytest.raises(LogCorruptedError, match="version 26 exists twice"):
+        handle.snapshot()
+
+
+def test_looking_for_another_width_lists_no_more_than_the_versions_after_the_checkpoint(sound):
+    """A log of many versions opens by what is new, not by what is old."""
+    store = FaultyStore(copy_of(sound))
+    assert opened(store).version == 25
+    shown = [key for call, key in store.calls if call in {"list", "head"}]
+    assert len(shown) == 2
+
+
+def test_a_log_in_20_digits_whose_beginning_is_cleaned_up_opens_without_a_warning(caplog):
+    """Its hint names a checkpoint that is there, in 20 digits."""
+    store = fresh_store()
+    write_foreign(store, {0: [foreign_metadata()], 1: [foreign_add(1)]}, width=20)
+    log = TransactionLog(store)
+    for i in range(2, 13):
+        log.commit(lambda s, i=i: appending(add_of(i)))
+    for version in range(10):
+        store.delete(NAMES.commit(version, 20))
+    assert numbers(opened(store)) == list(range(1, 13))
+    assert not caplog.records
+
+
 def test_a_foreign_commit_without_a_newline_at_the_end_or_with_windows_line_ends_is_read():
     """Both occur."""
     store = fresh_store()
     store.put(NAMES.commit(0), text_of([foreign_metadata(), foreign_add(1)], newline_at_end=False))
     store.put(NAMES.commit(1), text_of([foreign_add(2), foreign_add(3)]).replace(b"\n", b"\r\n"))
     assert numbers(opened(store)) == [1, 2, 3]
+
+
+def test_a_commit_with_very_many_applications_opens_in_time_that_follows_their_number():
+    """Each has its own transaction, and adding one copies none of the others."""
+    store = fresh_store()
+    txns = [{"txn": {"appId": f"app-{i}", "version": i}} for i in range(40_000)]
+    write_foreign(store, {0: [foreign_metadata(), *txns]})
+    started = time.process_time()
+    snapshot = opened(store)
+    assert time.process_time() - started < 8
+    assert len(snapshot.txns) == 40_000
+    assert snapshot.txns["app-7"].version == 7
 
 
 def test_a_foreign_log_without_any_protocol_is_read():

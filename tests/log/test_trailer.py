@@ -1,6 +1,7 @@
 """The last line of a commit: whole, torn, or another writer's."""
 
 import gzip
+import time
 import zlib
 
 import orjson
@@ -93,3 +94,41 @@ def test_a_compressed_commit_that_is_cut_is_torn(cut):
     body = body_of(FILE, gzip.compress(COMMIT)[:cut])
     assert isinstance(body.verdict, Torn)
     assert body.data == b""
+
+
+GARBAGE = {
+    "newlines": lambda: b"\n" * 20_000_000,
+    "spaces": lambda: b" \r\n" * 5_000_000,
+    "one letter a line": lambda: b"x\n" * 10_000_000,
+    "a commit among newlines": lambda: COMMIT.join([b"\n" * 10_000_000] * 2),
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("name", GARBAGE)
+def test_a_huge_file_of_nothing_is_torn_at_once(name, packed):
+    """Its lines are never looked at one by one."""
+    text = GARBAGE[name]()
+    raw = gzip.compress(text, 1) if packed else text
+    started = time.process_time()
+    body = body_of(FILE, raw)
+    assert time.process_time() - started < 2
+    assert isinstance(body.verdict, Torn)
+    assert body.data == b"" or body.data.isspace()
+
+
+def test_a_file_that_unpacks_to_far_more_than_a_log_is_torn_before_it_fills_the_memory():
+    """Each of its members is harmless; together they are a bomb."""
+    bomb = gzip.compress(b"\n" * (8 << 20), 9) * 20
+    started = time.process_time()
+    verdict = body_of(FILE, bomb).verdict
+    assert time.process_time() - started < 2
+    assert isinstance(verdict, Torn)
+    assert "200 times" in verdict.reason
+
+
+def test_blank_lines_are_no_reason_to_refuse_a_commit():
+    """Other writers may leave some, and a checksum counts them."""
+    foreign = b"\n\r\n" * 1000 + text_of([foreign_add(1)]) + b"\n" * 1000
+    assert body_of(FILE, gzip.compress(foreign)).verdict == Unverified()
+    assert isinstance(verify(COMMIT + b"\r\n" * 1000), Whole)

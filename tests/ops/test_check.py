@@ -205,3 +205,17 @@ def test_progress_is_reported_while_rows_are_read(table):
     seen = []
     table.check(deep=True, progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (6, 6)
+
+
+def test_a_log_whose_beginning_was_cleaned_up_has_no_problems(tmp_path):
+    """What is left begins with a checkpoint, and the commit of its version is there as well."""
+    settings = {"checkpoint.interval": 2, "log.retention": "0 seconds"}
+    table = it.Table.create(
+        tmp_path / "t",
+        pa.schema([("n", pa.int64())]),
+        properties={f"spark.indextables.{name}": value for name, value in settings.items()},
+    )
+    for n in range(9):
+        table.append(pa.table({"n": [n]}))
+    assert not (tmp_path / "t/_transaction_log/000000000000000000.json").exists()
+    assert table.check(deep=True).problems == ()

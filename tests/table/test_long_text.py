@@ -3,10 +3,12 @@
 import logging
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import indextables as it
+from indextables.errors import SchemaMismatchError
 
 PREFIX = "spark.indextables.stats.truncation."
 FAST = {"spark.indextables.indexing.fastfields": "score"}
@@ -133,8 +135,24 @@ def test_an_unknown_strategy_warns_and_drops(tmp_path, caplog):
     data = documents("x", "y")
     table = it.Table.create(tmp_path / "t", data.schema)
     table.append(data, options={f"{PREFIX}strategy": "invalid"})
-    assert "Unknown truncation strategy 'invalid', using 'drop'" in caplog.messages
+    assert caplog.messages.count("Unknown truncation strategy 'invalid', using 'drop'") == 1
     assert ("long_text",) not in table.snapshot().splits()[0].stats.min_values
+
+
+def test_an_unknown_strategy_is_warned_of_once_in_an_upsert_and_in_a_property(tmp_path, caplog):
+    """However many columns ask for it, and however often a write looks at its settings."""
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("body", pa.string())])
+    wrong = {f"{PREFIX}strategy": "invalid", f"{PREFIX}column.body.strategy": "invalid"}
+    table = it.Table.create(tmp_path / "t", schema, record_key=["id"], properties=wrong)
+    for write in (
+        lambda: None,
+        lambda: table.upsert(pa.table({"id": [1], "body": ["x"]}, schema=schema)),
+    ):
+        write()
+        assert [m for m in caplog.messages if "invalid" in m] == [
+            "Unknown truncation strategy 'invalid', using 'drop'"
+        ]
+        caplog.clear()
 
 
 def test_truncation_can_be_switched_off(tmp_path):
@@ -173,3 +191,44 @@ def test_a_bad_option_is_an_error_before_any_data_is_written(tmp_path, options):
     with pytest.raises(it.errors.ConfigError):
         table.append(documents("x"), options=options)
     assert not (tmp_path / "t" / "data").exists()
+
+
+def raw_texts(*values):
+    """An array of texts with any bytes in them, which Arrow does not look at."""
+    offsets = np.cumsum([0, *map(len, values)]).astype(np.int32)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(values))]
+    return pa.Array.from_buffers(pa.string(), len(values), buffers)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (b"a", b"b", b"z\xff"),
+        (b"\x80", b"b", b"z"),
+        (b"a", b"m\xed\xa0\x80", b"z"),
+        (b"\xc3", b"\xa9", b"z"),
+        (b"\xff" * 3000, b"a", b"\xc3" * 2000),
+    ],
+)
+def test_bytes_that_are_no_text_never_hide_a_row(tmp_path, values):
+    """They are written as they are and bound nothing: what a split holds is found by its bytes."""
+    table = it.Table.create(tmp_path / "t", pa.schema([("n", pa.int64()), ("s", pa.string())]))
+    for n, value in enumerate(values):
+        table.append(pa.table({"n": [n], "s": raw_texts(value)}))
+    table.append(pa.table({"n": range(3, 6), "s": raw_texts(*values)}))
+    for bound in ("a", "m", "z"):
+        for sign, holds in ((">=", bytes.__ge__), ("<", bytes.__lt__)):
+            expected = [n for n in range(6) if holds(values[n % 3], bound.encode())]
+            found = table.scan(f"s {sign} '{bound}'", columns=["n"]).to_arrow()
+            assert sorted(found.column("n").to_pylist()) == expected
+    assert table.scan("s IS NOT NULL", columns=["n"]).to_arrow().num_rows == 6
+
+
+def test_a_partition_value_that_is_no_text_is_refused_by_name(tmp_path):
+    """It could be neither a directory nor a word of the log."""
+    table = it.Table.create(
+        tmp_path / "t", pa.schema([("n", pa.int64()), ("s", pa.string())]), partition_by=["s"]
+    )
+    with pytest.raises(SchemaMismatchError, match=r"partition column 's' contains b'z\\xff'"):
+        table.append(pa.table({"n": [1, 2], "s": raw_texts(b"a", b"z\xff")}))
+    assert table.snapshot().num_files == 0

@@ -238,7 +238,14 @@ def _pieces(batch: pa.RecordBatch, row_group_bytes: int) -> Iterator[pa.RecordBa
 
 def _partition_text(name: str, value: pa.Scalar, schema: StructType) -> str | None:
     column = next(f for f in schema if f.name == name)
-    text = partition_text(_physical(value), column.type)
+    try:
+        text = partition_text(_physical(value), column.type)
+    except UnicodeDecodeError as error:
+        raise SchemaMismatchError(
+            f"partition column {name!r} contains {error.object!r}, which is not UTF-8 text",
+            hint="decode these values, or make the column binary and partition by another one",
+            column=name,
+        ) from error
     if text is None and not column.nullable:
         raise SchemaMismatchError(
             f"partition column {name!r} contains NULL or '', and the table says it never does",

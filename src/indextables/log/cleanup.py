@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from typing import Final
 
-from indextables.errors import LogCorruptedError, VersionNotFoundError
+from indextables.errors import LogCorruptedError, ObjectNotFoundError, VersionNotFoundError
 from indextables.log.checkpoint import parts_of, read_checkpoint
 from indextables.log.history import version_at
 from indextables.log.listing import Listing, list_log
@@ -61,7 +61,10 @@ def _unused_parts(store: LogStore, listing: Listing, keep_from: int) -> list[Log
 def cleanup(store: LogStore, names: LogNames, cutoff_ms: int, *, ordered: bool) -> list[str]:
     """Deletes what `plan_cleanup` names; after a failure half-way the log is as usable as before."""
     listing = list_log(store, names)
-    doomed = plan_cleanup(store, listing, cutoff_ms, ordered=ordered)
+    try:
+        doomed = plan_cleanup(store, listing, cutoff_ms, ordered=ordered)
+    except ObjectNotFoundError:
+        return []  # another cleanup is at work on what was listed
     for file in doomed:
         store.delete(file.key)
     if doomed:

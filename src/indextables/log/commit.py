@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never
 import numpy as np
 import pyarrow as pa
 
-from indextables.errors import CommitConflictError
+from indextables.errors import CommitConflictError, LogCorruptedError, ObjectNotFoundError
 from indextables.log.actions import Action, Add, CommitInfo, Metadata, Remove
 from indextables.log.conflict import Conflict, Outcome, Rebase, Replan, Skip, check
 from indextables.log.files import LogBody, body_of
@@ -49,6 +49,8 @@ class _Draft:
     skipped: frozenset[str] = frozenset()
     is_proven: bool = False
     """The same actions were read back before, on an older base."""
+    files_of: int | None = None
+    """The version that was read when its files were written, if that is older than the plan."""
 
     def result(self, file: LogFile, data: bytes) -> Snapshot:
         """The table with this commit."""
@@ -66,11 +68,17 @@ class _Draft:
             case Replan(reason):
                 if planner is None:
                     raise _derived(reason, newest)
-                return _Draft(planner(newest), newest, newest)
+                return _Draft(planner(newest), newest, newest, files_of=self._old_files())
             case Conflict(error):
                 raise error
             case _:
                 assert_never(outcome)
+
+    def _old_files(self) -> int | None:
+        """An append is planned again with the files it has; everything else writes new ones."""
+        if not isinstance(self.plan.verb, Append):
+            return None
+        return self.planned_on.version if self.files_of is None else self.files_of
 
 
 def commit(
@@ -79,6 +87,7 @@ def commit(
     base: Snapshot,
     *,
     winners_after: Callable[[Snapshot], Sequence[LogBody]],
+    newest_now: Callable[[], Snapshot],
     max_attempts: int,
     replans: bool = True,
 ) -> Committed:
@@ -98,15 +107,21 @@ def commit(
         # read it before anybody else can: what a reader refuses is never published
         proof = None if draft.is_proven else draft.result(file, data)
         if publisher.publish(version, data, commit_id):
-            publisher.confirm_parent(draft.base)
+            publisher.confirm_parent(draft.base, commit_id)
             done = proof or draft.result(file, data)
             return Committed(version, done, attempt, skipped=draft.skipped)
         # Wait before looking, not after: what was seen is stale by then. And the less the more often
         # it has lost: a wait that grows would starve it behind writers that have just begun.
         publisher.pause(random.uniform(0, 0.1 / attempt))
-        bodies = winners_after(draft.base)
-        newest = replay(draft.base, bodies, draft.base.table_uri)
-        outcome = _outcome(draft, bodies, newest)
+        try:
+            bodies = winners_after(draft.base)
+            newest = replay(draft.base, bodies, draft.base.table_uri)
+            outcome = _outcome(draft, bodies, newest)
+        except (LogCorruptedError, ObjectNotFoundError):
+            newest = newest_now()  # a log that is really damaged does not open either
+            if newest.version <= draft.base.version:
+                raise
+            outcome = _unseen(draft, newest)
         draft = draft.after(outcome, newest, planner if replans else None)
     raise _exhausted(draft.base.version + 1, max_attempts)
 
@@ -139,6 +154,8 @@ def _nothing_to_do(draft: _Draft) -> bool:
 def _check_allowed(draft: _Draft) -> None:
     check_writable(draft.base.protocol)
     read, lowest = draft.planned_on.version, draft.base.min_read_version
+    if draft.files_of is not None:
+        read = draft.files_of  # vacuum goes by the version in the names of the files
     if read < lowest:
         raise CommitConflictError(
             f"this write read version {read}, but a vacuum has removed files that only versions "
@@ -158,6 +175,14 @@ def _outcome(draft: _Draft, bodies: Sequence[LogBody], newest: Snapshot) -> Outc
         winners.append(winner(before, body, before.table_uri))
         before = winners[-1].after
     return check(draft.plan, winners)
+
+
+def _unseen(draft: _Draft, newest: Snapshot) -> Outcome:
+    """What to do when a cleanup has removed the winners before this writer saw what they did."""
+    same_table = (newest.metadata, newest.protocol) == (draft.base.metadata, draft.base.protocol)
+    if isinstance(draft.plan.verb, Append) and same_table:
+        return Rebase()
+    return Replan("commits that came first were cleaned up")
 
 
 def sealed(

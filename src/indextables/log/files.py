@@ -9,6 +9,7 @@ from typing import Final
 from indextables.errors import ObjectNotFoundError
 from indextables.log.actions import CommitInfo
 from indextables.log.lenient import Place
+from indextables.log.lines import written_lines
 from indextables.log.names import LogFile
 from indextables.log.trailer import Torn, Unverified, Verdict, Whole, last_info, unpack, verify
 from indextables.storage.base import LogStore
@@ -51,7 +52,9 @@ def body_of(file: LogFile, raw: bytes) -> LogBody:
         data = unpack(raw)
     except (OSError, EOFError, zlib.error) as error:
         return LogBody(file, b"", Torn(f"the compressed text is damaged ({error})", 1))
-    return LogBody(file, data, verify(data))
+    verdict = verify(data)
+    empty = isinstance(verdict, Torn) and not verdict.has_lines
+    return LogBody(file, b"" if empty else data, verdict)
 
 
 def read_info(store: LogStore, file: LogFile) -> CommitInfo | None:
@@ -72,7 +75,7 @@ def read_info(store: LogStore, file: LogFile) -> CommitInfo | None:
 
 def any_info(body: LogBody) -> CommitInfo | None:
     """The commitInfo of another writer's commit, wherever in the file it is."""
-    for line in body.data.splitlines():
+    for _, line in written_lines(body.data):
         if b'"commitInfo"' in line and (info := last_info(line)) is not None:
             return info
     return None

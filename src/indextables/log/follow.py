@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from indextables.errors import LogReplacedError, ObjectNotFoundError
+from indextables.errors import LogCorruptedError, LogReplacedError, ObjectNotFoundError
 from indextables.log.files import LogBody, read_info
-from indextables.log.listing import Listing, check_one_width, find_commit, list_from
+from indextables.log.listing import Listing, check_one_width, find_commit, is_missing, list_from
 from indextables.log.load import load, read_bodies
 from indextables.log.names import LogFile, LogNames
 from indextables.log.replay import replay
@@ -54,7 +54,9 @@ class Follower:
         if seen is None:
             return self._reload()
         known = seen.snapshot
-        listing = list_from(self._store, self._names, known.version, seen.width)
+        listing = list_from(
+            self._store, self._names, known.version, seen.width, unread=known.version + 1
+        )
         if listing.complete or not self._is_same(seen, listing):
             return self._reload()
         try:
@@ -62,11 +64,17 @@ class Follower:
             newest = replay(known, bodies, self._store.uri) if bodies else known
         except (LogReplacedError, ObjectNotFoundError):
             return self._reload()
+        except LogCorruptedError as error:
+            if not is_missing(error):
+                raise
+            return self._reload()  # a cleanup went by
         return self.learn(seen.then(newest, listing))
 
     def commits_after(self, known: Snapshot, width: int) -> Sequence[LogBody]:
         """The commits that a writer lost against."""
-        listing = list_from(self._store, self._names, known.version + 1, width)
+        listing = list_from(
+            self._store, self._names, known.version + 1, width, unread=known.version + 1
+        )
         check_one_width(listing.widths | {width})
         return self._bodies(known, listing)
 

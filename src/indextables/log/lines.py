@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,6 +19,7 @@ BLANK: Final = -1
 _PIECE: Final = 1 << 19
 _FEW: Final = 256
 """Up to so many lines, looking at each is cheaper than setting up arrays for all."""
+_WRITTEN: Final = re.compile(rb"\S[^\n]*")
 # What a writer of compact JSON begins such a line with. Any other spelling is OTHER: slower, never lost.
 _PREFIXES: Final = ((ADD, b'{"add":{'), (REMOVE, b'{"remove":{'))
 
@@ -45,9 +47,10 @@ class Lines:
         found: npt.NDArray[np.int64] = (self.kinds == kind).nonzero()[0]
         return found
 
-    def others(self) -> Iterator[tuple[int, str, Any, bytes]]:
+    def others(self, *, but_last: bool = False) -> Iterator[tuple[int, str, Any, bytes]]:
         """(index, action, value, raw line) of every line that is not plainly an add or a remove."""
-        for index in self.of(OTHER).tolist():
+        indices = self.of(OTHER).tolist()
+        for index in indices[:-1] if but_last else indices:
             raw, place = self.text(index), self.place(index)
             if not raw.strip():
                 continue
@@ -88,6 +91,16 @@ def _newlines(buffer: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
         for at in range(0, len(buffer), _PIECE)
     ]
     return pieces[0] if len(pieces) == 1 else np.concatenate([np.zeros(0, np.int64), *pieces])
+
+
+def written_lines(data: bytes, first: int = 1) -> Iterator[tuple[int, bytes]]:
+    """(number, text) of every line that is not blank; the first line has the number `first`."""
+    number, counted = first, 0
+    for found in _WRITTEN.finditer(data):
+        start = data.rfind(b"\n", 0, found.start()) + 1
+        number += data.count(b"\n", counted, start)
+        counted = start
+        yield number, data[start : found.end()]
 
 
 def count_lines(data: bytes, end: int) -> int:

@@ -5,15 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final
 
 import orjson
 
-from indextables.errors import LogCorruptedError, ObjectNotFoundError, ReadOnlyStoreError
+from indextables.errors import (
+    IndexTablesError,
+    LogCorruptedError,
+    ObjectNotFoundError,
+    ReadOnlyStoreError,
+)
 from indextables.log.names import WIDTH, WIDTHS, LogFile, LogNames
 from indextables.storage.base import LogStore
 
 _logger: Final = logging.getLogger(__name__)
+_BY_NAME: Final = 2
+"""Up to so many names are asked for one by one; for more, one listing is quicker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +87,28 @@ def list_log(store: LogStore, names: LogNames) -> Listing:
     return Listing.of(names, names.parse_all(store.list(names.prefix)), complete=True)
 
 
-def list_from(store: LogStore, names: LogNames, version: int, width: int) -> Listing:
-    """The files of this version and of later ones."""
+def list_from(store: LogStore, names: LogNames, version: int, width: int, *, unread: int) -> Listing:
+    """The files of this version and of later ones; every file if it has a version in another width too.
+
+    Versions from `unread` on, and the one after the newest, are looked for in the other width.
+    """
     found = store.list(names.prefix, start_after=names.before(version, width))
     files = [file for file in names.parse_all(found) if file.version >= version]
     listing = Listing.of(names, files, complete=False)
-    for other in WIDTHS:
-        # 20 digits sort before 18: a version in the other spelling would not be in this listing
-        if other != width and _is_there(store, names.commit(listing.newest + 1, other)):
-            return list_log(store, names)
+    # 20 digits sort before 18: a version in the other width is not where this listing looks
+    if not files or _has_twins(store, names, range(unread, listing.newest + 2), width):
+        return list_log(store, names)
     return listing
+
+
+def _has_twins(store: LogStore, names: LogNames, versions: range, width: int) -> bool:
+    """True if one of these versions is there in another width; no more is listed than they would take."""
+    (other,) = (known for known in WIDTHS if known != width)
+    if len(versions) <= _BY_NAME:
+        return any(_is_there(store, names.commit(version, other)) for version in versions)
+    first, end = names.before(versions.start, other), names.before(versions.stop, other)
+    found = takewhile(lambda meta: meta.key < end, store.list(names.prefix, start_after=first))
+    return any(file.width == other and file.kind == "commit" for file in names.parse_all(found))
 
 
 def _is_there(store: LogStore, key: str) -> bool:
@@ -139,6 +159,11 @@ def find_commit(store: LogStore, listing: Listing, version: int) -> LogFile:
             version=version,
         )
     return listed[0]
+
+
+def is_missing(error: IndexTablesError) -> bool:
+    """True if what is wrong is a file that is not there, not one that is damaged."""
+    return isinstance(error, LogCorruptedError) and error.facts.get("line") == 0
 
 
 def _fetch(store: LogStore, names: LogNames, version: int) -> Iterable[LogFile]:

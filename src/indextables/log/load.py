@@ -18,7 +18,7 @@ from indextables.errors import (
 from indextables.log.checkpoint import read_checkpoint
 from indextables.log.files import LogBody, read_body, read_info
 from indextables.log.lenient import Place
-from indextables.log.listing import Listing, find_commit, list_from, list_log, read_hint
+from indextables.log.listing import Listing, find_commit, is_missing, list_from, list_log, read_hint
 from indextables.log.names import WIDTH, LogFile, LogNames
 from indextables.log.replay import replay
 from indextables.log.snapshot import Snapshot
@@ -37,8 +37,9 @@ def load(store: LogStore, names: LogNames, version: int | None = None) -> tuple[
         except (ObjectNotFoundError, LogReplacedError):
             # A cleanup removed, or a repair replaced, what the listing showed: look again.
             listing = list_log(store, names)
-        except (LogCorruptedError, VersionNotFoundError):
-            if listing.complete:
+        except (LogCorruptedError, VersionNotFoundError) as error:
+            # while a cleanup deletes files, a listing may have a later one and not an earlier one
+            if listing.complete and not (is_missing(error) and not last_try):
                 raise
             listing = list_log(store, names)
     return _from_listing(store, listing, version, believe=True), listing
@@ -47,7 +48,7 @@ def load(store: LogStore, names: LogNames, version: int | None = None) -> tuple[
 def _first_listing(store: LogStore, names: LogNames, version: int | None) -> Listing:
     hint = read_hint(store, names)
     if hint is not None and (version is None or hint <= version):
-        listing = list_from(store, names, hint, WIDTH)
+        listing = list_from(store, names, hint, WIDTH, unread=hint)
         if any(file.version >= hint for file in listing.checkpoints):
             return listing
         _logger.warning("%s names version %d, which has no checkpoint", names.hint, hint)
@@ -117,6 +118,10 @@ def _bases(store: LogStore, listing: Listing, target: int) -> Iterator[Snapshot]
 
 def _on(base: Snapshot, store: LogStore, listing: Listing, target: int) -> Snapshot:
     """The snapshot on top of a checkpoint that belongs to this log."""
+    if len(listing.commits.get(base.version, ())) > 1:
+        find_commit(
+            store, listing, base.version
+        )  # raises if they differ: then it is of one of two logs
     if base.version < target:
         return _replayed(base, store, listing, target)
     commits = listing.commits.get(target, ())

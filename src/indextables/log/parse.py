@@ -55,15 +55,15 @@ def parse_removes(bodies: Sequence[Body], table_uri: str) -> Rows:
     """Every remove of these files as a row of the tombstones."""
     run = gather(bodies, REMOVE, "remove")
     if not len(run):
-        return Rows(_no_tombstones(), run.line_of, run.line_of)
+        return Rows(no_tombstones(), run.line_of, run.line_of)
     pieces = parse_run(run, 0, len(run), Reader("remove", _REMOVE, remove_row, dict))
     tables = [_table(piece, TOMBSTONES, frozenset()) for piece in pieces]
     return _rows(run, _one_table(tables, TOMBSTONES), table_uri)
 
 
 @cache
-def _no_tombstones() -> Any:
-    """Not made on import: Arrow would load pandas for it."""
+def no_tombstones() -> Any:
+    """No removed files. Not made on import: Arrow would load pandas for it."""
     return TOMBSTONES.empty_table()
 
 

@@ -87,7 +87,7 @@ class Publisher:
             commit_id=commit_id,
         ) from problem
 
-    def confirm_parent(self, base: Snapshot) -> None:
+    def confirm_parent(self, base: Snapshot, commit_id: str) -> None:
         """After a put: the version before is still the one this commit was built on.
 
         A repair may have replaced the log in between. Then this commit would hang in the void, so it is
@@ -98,6 +98,8 @@ class Publisher:
         found = self._settled_owner(parent, base)
         if found is not None and found.commit_id == base.commit_id:
             return
+        if found is None and self._is_checkpointed(mine, commit_id):
+            return  # others went on from here, and a cleanup has followed them
         with suppress(StorageError):
             self.store.delete(mine.key)
         raise LogReplacedError(
@@ -124,7 +126,7 @@ class Publisher:
             try:
                 return self._owner(parent)
             except ObjectNotFoundError:
-                return self._checkpointed_owner(base)
+                return self._checkpointed_owner(base.version)
             except StorageError as error:
                 problem = error
         raise CommitStateUnknownError(
@@ -134,11 +136,16 @@ class Publisher:
             version=base.version + 1,
         ) from problem
 
-    def _checkpointed_owner(self, base: Snapshot) -> CommitInfo | None:
+    def _is_checkpointed(self, mine: LogFile, commit_id: str) -> bool:
+        """True if a checkpoint has our commit: somebody read it as the version it is."""
+        found = self._checkpointed_owner(mine.version)
+        return found is not None and found.commit_id == commit_id
+
+    def _checkpointed_owner(self, version: int) -> CommitInfo | None:
         """A commit may be gone by cleanup, if a checkpoint of it is there."""
-        key = self.names.checkpoint(base.version, self.width)
+        key = self.names.checkpoint(version, self.width)
         try:
-            return self._owner(LogFile("checkpoint", base.version, self.width, key))
+            return self._owner(LogFile("checkpoint", version, self.width, key))
         except ObjectNotFoundError:
             return None
 

@@ -22,11 +22,11 @@ from indextables.log.bulk import Body
 from indextables.log.decode import FILE_ACTIONS, decode_action
 from indextables.log.files import LogBody
 from indextables.log.lines import ADD, Lines, find_lines
-from indextables.log.parse import parse_adds, parse_removes
+from indextables.log.parse import no_tombstones, parse_adds, parse_removes
 from indextables.log.parts import PART_ACTION
 from indextables.log.protocol import check_readable, needs_trailer
 from indextables.log.reconcile import Files, Typed, reconcile
-from indextables.log.segments import TOMBSTONES, Shape
+from indextables.log.segments import Shape
 from indextables.log.snapshot import Snapshot
 from indextables.log.trailer import Torn, Whole
 from indextables.log.winner import Winner
@@ -43,7 +43,7 @@ class _Facts:
     unknown: tuple[Unknown, ...] = ()
     info: CommitInfo = field(default_factory=CommitInfo)
 
-    def fold(self, action: Protocol | Metadata | Txn | Vacuum | CommitInfo) -> _Facts:
+    def fold(self, action: Protocol | Metadata | Vacuum | CommitInfo) -> _Facts:
         """The facts after one more action."""
         match action:
             case Protocol():
@@ -51,8 +51,6 @@ class _Facts:
                 return replace(self, protocol=action)
             case Metadata():
                 return replace(self, metadata=action)
-            case Txn():
-                return replace(self, txns={**self.txns, action.app_id: action})
             case Vacuum():
                 lowest = max(self.min_read_version, action.min_read_version)
                 return replace(self, min_read_version=lowest)
@@ -78,7 +76,7 @@ def replay(
         parsed.append((shape, lines))
     adds = list(_typed(parsed, table_uri))
     removes = parse_removes([body for _, body in parsed], table_uri)
-    state = base.state if base else files or Files((), TOMBSTONES.empty_table())
+    state = base.state if base else files or Files((), no_tombstones())
     return _snapshot(facts, bodies[-1], reconcile(state, adds, removes), table_uri)
 
 
@@ -124,10 +122,12 @@ def _read(facts: _Facts, body: LogBody, position: int) -> tuple[_Facts, Body]:
         raise body.place(body.verdict.line).corrupted(body.verdict.reason)
     whole = isinstance(body.verdict, Whole)
     lines = find_lines(body.file.name, body.data)
-    facts = replace(facts, info=CommitInfo())
+    trailer = _trailer(body, lines)
+    facts = replace(facts, info=trailer or CommitInfo())
     unknown: list[Unknown] = []
+    txns: dict[str, Txn] = {}
     strays: list[tuple[int, str, Any]] = []
-    for index, name, value, raw in lines.others():
+    for index, name, value, raw in lines.others(but_last=trailer is not None):
         if name == PART_ACTION and body.file.kind == "checkpoint":
             continue  # its rows are among the files this replay starts from
         if name in FILE_ACTIONS:
@@ -136,6 +136,8 @@ def _read(facts: _Facts, body: LogBody, position: int) -> tuple[_Facts, Body]:
         action = decode_action(name, value, raw, lines.place(index))
         if isinstance(action, Unknown):
             unknown.append(action)
+        elif isinstance(action, Txn):
+            txns[action.app_id] = action  # not folded: a copy of all of them for each would never end
         elif isinstance(action, CommitInfo) and action.crc32 is not None and not whole:
             raise lines.place(index).corrupted("there are lines after the one that ends a commit")
         else:
@@ -144,8 +146,18 @@ def _read(facts: _Facts, body: LogBody, position: int) -> tuple[_Facts, Body]:
         raise lines.place(len(lines.ends)).corrupted(
             "the file is cut off: every file of this log ends in its checksum, this one does not"
         )
-    facts = replace(facts, unknown=(*facts.unknown, *unknown))
+    if unknown or txns:
+        all_txns = {**facts.txns, **txns}
+        facts = replace(facts, unknown=(*facts.unknown, *unknown), txns=all_txns)
     return facts, Body(lines, body.file.version, position, whole, tuple(strays))
+
+
+def _trailer(body: LogBody, lines: Lines) -> CommitInfo | None:
+    """What the last line says, if the verdict has read it; a repair also replays pieces that end before it."""
+    if not isinstance(body.verdict, Whole) or not len(lines.ends):
+        return None
+    is_last = lines.text(-1).startswith(b'{"commitInfo":')
+    return body.verdict.info if is_last else None
 
 
 def _check_parent(before: CommitInfo, after: CommitInfo, body: LogBody, position: int) -> None:

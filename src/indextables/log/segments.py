@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -52,8 +52,8 @@ class Shape:
 
     @classmethod
     def of(cls, metadata: Metadata) -> Shape:
-        """The shape of rows under this metadata."""
-        return cls(metadata.schema, metadata.partition_columns)
+        """The shape of rows under this metadata; its Arrow types are made once, however often it is opened."""
+        return _shape(metadata.schema, metadata.partition_columns)
 
     @property
     def stats_type(self) -> Any:
@@ -90,6 +90,11 @@ class Shape:
             "stats": stats_wire_type(self.schema, self.partition_columns),
         }
         return {column: by_schema.get(column, kind) for column, _, kind in FIELDS}
+
+
+@lru_cache(maxsize=64)
+def _shape(schema: StructType, partition_columns: tuple[str, ...]) -> Shape:
+    return Shape(schema, partition_columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,11 +12,15 @@ from indextables.errors import LogCorruptedError
 from indextables.log.actions import Action, CommitInfo
 from indextables.log.codec import encode_action
 from indextables.log.decode import decode_action
+from indextables.log.inflate import inflated
 from indextables.log.lenient import Place, loads
 from indextables.log.lines import count_lines
 
-_GZIP: Final = b"\x1f\x8b"
-_PREFIXED_GZIP: Final = b"\x01\x01" + _GZIP
+_AT_ONCE: Final = 16 << 20
+_TAIL: Final = 64
+_MANY: Final = 1_000_000
+_SHORTEST: Final = 8
+"""Bytes of the shortest line with an action, its newline included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class Torn:
 
     reason: str
     line: int
+    has_lines: bool = True
+    """False if it is no log at all, and none of its lines is worth a look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +58,20 @@ def seal(actions: Sequence[Action], info: CommitInfo, *, seq: int, schema: Struc
 
 def unpack(raw: bytes) -> bytes:
     """The text of a log file, whether it is stored plain, as gzip, or as gzip behind two marker bytes."""
-    if raw.startswith(_PREFIXED_GZIP):
-        raw = raw[2:]
-    return gzip.decompress(raw) if raw.startswith(_GZIP) else raw
+    texts = list(inflated(iter([raw]), _AT_ONCE))
+    return texts[0] if len(texts) == 1 else b"".join(texts)
 
 
 def verify(data: bytes) -> Verdict:
     """Whole only if the last line is a trailer and its count and checksum fit all bytes before it."""
     if not data or data.isspace():
         return Torn("the file is empty", 1)
-    start = data.rfind(b"\n", 0, _end(data)) + 1
+    end = _end(data)
+    start = data.rfind(b"\n", 0, end) + 1
     line = count_lines(data, start) + 1
-    info = _trailer(data[start : _end(data)])
+    if (blank := mostly_blank(len(data), line + len(data) - end)) is not None:
+        return blank
+    info = _trailer(data[start:end])
     if info is None:
         return Unverified()
     if info.crc32 != zlib.crc32(memoryview(data)[:start]):
@@ -74,18 +81,27 @@ def verify(data: bytes) -> Verdict:
     return Whole(info)
 
 
+def mostly_blank(size: int, lines: int) -> Torn | None:
+    """The verdict on a text that can hold no action in most of its many lines; None for any other."""
+    if lines <= _MANY or size >= lines * _SHORTEST:
+        return None
+    return Torn(
+        f"not a log: about {lines:,} lines in {size:,} bytes, most of them blank", 1, has_lines=False
+    )
+
+
 def _end(data: bytes) -> int:
-    """Where the text of the last line ends; no copy, the file may be large."""
-    end = len(data)
-    while end and data[end - 1] in b"\r\n":
-        end -= 1
-    return end
+    """Where the text of the last line ends; the file is not copied, it may be large."""
+    tail = data[-_TAIL:]
+    if text := tail.rstrip(b"\r\n"):
+        return len(data) - len(tail) + len(text)
+    return len(data.rstrip(b"\r\n"))
 
 
 def last_info(data: bytes) -> CommitInfo | None:
     """The commitInfo in the last line, whoever wrote it; nothing is checked."""
-    start = data.rfind(b"\n", 0, _end(data)) + 1
-    return _info(data[start : _end(data)])
+    end = _end(data)
+    return _info(data[data.rfind(b"\n", 0, end) + 1 : end])
 
 
 def _trailer(line: bytes) -> CommitInfo | None:

@@ -138,6 +138,7 @@ class TransactionLog:
             planner,
             base,
             winners_after=lambda known: self._follower.commits_after(known, seen.width),
+            newest_now=self._follower.newest,
             max_attempts=self._setting(base).get(COMMIT_MAX_ATTEMPTS),
             replans=self._replans,
         )
@@ -182,11 +183,16 @@ class TransactionLog:
         """A checkpoint now and then; the commit is done, so nothing here may fail it."""
         try:
             interval = self._setting(snapshot).get(CHECKPOINT_INTERVAL)
-            if interval and snapshot.version % interval == 0:
-                self.checkpoint(snapshot)
-                self.cleanup()
+            if not interval or snapshot.version % interval:
+                return
+            self.checkpoint(snapshot)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is not the commit's failure
             _logger.warning("no checkpoint of version %d: %s", snapshot.version, error)
+            return
+        try:
+            self.cleanup()
+        except Exception as error:  # noqa: BLE001 - nor is this
+            _logger.warning("old log files were not removed: %s", error)
 
     def _setting(self, snapshot: Snapshot) -> Config:
         own = Config.of(table=snapshot.properties)

@@ -9,7 +9,7 @@ from indextables.errors import IndexTablesError, LogCorruptedError, LogReplacedE
 from indextables.log.checkpoint import read_checkpoint
 from indextables.log.files import LogBody, read_body
 from indextables.log.lenient import loads
-from indextables.log.lines import find_lines
+from indextables.log.lines import written_lines
 from indextables.log.listing import Listing, list_log, read_hint
 from indextables.log.names import LogFile
 from indextables.log.replay import replay
@@ -49,7 +49,7 @@ def _walk(
 ) -> None:
     """Replays from the oldest base, and from the next checkpoint again after whatever breaks the chain."""
     first = min([*listing.commits, *checkpoints], default=0)
-    state = checkpoints.get(first) if first else None
+    state: Snapshot | None = None  # the commit of the first checkpoint is part of it, not on top of it
     for version in range(first, listing.newest + 1):
         files = listing.commits.get(version, ())
         if files:
@@ -92,13 +92,11 @@ def _commit(
 def _line_problems(body: LogBody) -> list[Problem]:
     """The torn end and every line that is not JSON."""
     found = []
-    lines = find_lines(body.file.name, body.data)
-    for index in range(len(lines.ends)):
+    for number, text in written_lines(body.data):
         try:
-            if lines.text(index).strip():
-                loads(lines.text(index), lines.place(index))
+            loads(text, body.place(number))
         except LogCorruptedError as error:
-            found.append(Problem("garbled-line", body.file.name, index + 1, _reason(error)))
+            found.append(Problem("garbled-line", body.file.name, number, _reason(error)))
     if isinstance(body.verdict, Torn):
         found.append(Problem("torn-file", body.file.name, body.verdict.line, body.verdict.reason))
     return found

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from indextables.arrow.conform import source_schema
 from indextables.core.statistics.stats import stats_columns
+from indextables.core.statistics.truncation_options import TruncationOptions
 from indextables.core.types import (
     DataType,
     ListType,
@@ -48,7 +49,9 @@ def new_metadata(
     partitions = _partition_columns(schema, partition_by)
     texts |= key_properties(texts, schema, record_key, merge_mode, partitions)
     # a column that is not there would fail every write
-    stats_columns(schema, partitions, config_for(texts, None))
+    config = config_for(texts, None)
+    TruncationOptions.from_config(config)
+    stats_columns(schema, partitions, config)
     return Metadata(
         id=str(uuid4()),
         schema=schema,

@@ -10,6 +10,7 @@ import pyarrow as pa
 from indextables.errors import LogCorruptedError
 from indextables.log.files import read_body
 from indextables.log.lenient import Place, dumps, is_clean, loads
+from indextables.log.lines import written_lines
 from indextables.log.listing import Listing, list_log
 from indextables.log.names import LogFile
 from indextables.log.trailer import Torn
@@ -56,9 +57,7 @@ def _rows(log: TransactionLog, file: LogFile) -> Iterator[dict[str, Any]]:
     body = read_body(log.store, file)
     if isinstance(body.verdict, Torn):
         yield _row(file, body.verdict.line, "unreadable", content=body.verdict.reason)
-    for number, text in enumerate(body.data.splitlines(), start=1):
-        if not text.strip():
-            continue
+    for number, text in written_lines(body.data):
         try:
             value = loads(text, Place(file.name, number))
         except LogCorruptedError as error:

@@ -22,7 +22,7 @@ _logger: Final = logging.getLogger(__name__)
 def config_for(properties: Mapping[str, str], options: Mapping[str, Any] | None) -> Config:
     """Options of the call over the table's properties; ConfigError before anything is written."""
     config = Config.of(write=options, table=properties).validate()
-    TruncationOptions.from_config(config)
+    TruncationOptions.from_config(config, warns=False)  # `truncation_for` warns, once a write
     return config
 
 

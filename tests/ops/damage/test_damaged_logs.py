@@ -5,15 +5,19 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from indextables.errors import RepairError
-from indextables.ops.repair import plan_repair, repair
+from indextables.log.snapshot import same_state
+from indextables.ops.repair import fold, plan_repair, repair
+from indextables.ops.repair.chunks import read_chunks
 from support.damage import RealTable, edit_lines, make_table, remove_one
 
 COMMITS, CHECKPOINTS = 6, (2, 4)
@@ -267,3 +271,45 @@ def test_source_and_target_must_be_apart(table: RealTable, target: str):
     with pytest.raises(RepairError, match=r"apart|not empty"):
         repair(table.log, table.root / target)
     assert table.seal() == before
+
+
+@pytest.mark.parametrize(
+    ("line", "blanks", "reason"),
+    [
+        (b"", 20_000_000, "the file is empty"),
+        (b'{"txn":{}}', 20_000_000, "most of them blank"),
+        (b"", 100_000_000, "200 times"),
+    ],
+)
+def test_a_huge_commit_of_nothing_is_named_at_once(
+    table: RealTable, line: bytes, blanks: int, reason: str
+):
+    """Packed it is small; neither its size nor its many lines keep a plan waiting."""
+    text = line.join([b"\n" * (blanks // 2)] * 2)
+    write(table.commit(COMMITS), gzip.compress(text, 1))
+    started = time.process_time()
+    plan = plan_repair(table.log)
+    assert time.process_time() - started < 5
+    assert plan.error is not None
+    assert [found.line for found in plan.unreadable if reason in found.reason] == [1]
+
+
+def test_repair_judges_blank_lines_as_a_reader_does(table: RealTable):
+    """A file is read in pieces, and one that ends in blank lines is whole or not by the same rule."""
+    trailed = table.commit(COMMITS).read_bytes() + b"\n" * (20 << 10)
+    write(table.commit(COMMITS), trailed)
+    assert plan_repair(table.log).error is None
+    write(table.commit(COMMITS), b"\n" + trailed)
+    assert plan_repair(table.log).error is not None
+
+
+def test_a_large_log_is_repaired_from_pieces_as_from_whole_files(table: RealTable, monkeypatch):
+    """A piece may end in any line, and every line of it counts."""
+    whole = plan_repair(table.log)
+    for size in (1500, 4000, 9000):
+        monkeypatch.setattr(fold, "_LARGE", 1000)
+        monkeypatch.setattr(fold, "read_chunks", partial(read_chunks, at_once=size))
+        plan = plan_repair(table.log)
+        assert plan.error is None
+        assert plan.snapshot is not None
+        assert same_state(plan.snapshot, whole.snapshot)

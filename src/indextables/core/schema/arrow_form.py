@@ -138,7 +138,12 @@ def _decimal_from_arrow(arrow: pa.DataType) -> DecimalType | None:
 
 
 def _unsupported(arrow: pa.DataType, path: FieldPath) -> DataType:
-    hint = next((text for is_kind, text in _HINTS if is_kind(arrow)), "leave the column out")
+    if isinstance(arrow, pa.BaseExtensionType):
+        storage = arrow.storage_type
+        _from_arrow(storage, path)  # raises its own hint if that does not help either
+        hint = f"cast it to the type it is stored as, {storage}"
+    else:
+        hint = next((text for is_kind, text in _HINTS if is_kind(arrow)), "leave the column out")
     raise UnsupportedTypeError(
         f"column {path_text(path)!r} has the Arrow type {arrow}, which a table cannot hold",
         hint=hint,

@@ -41,8 +41,11 @@ class TruncationOptions:
     columns: Mapping[FieldPath, TruncationRule] = field(default_factory=dict)
 
     @classmethod
-    def from_config(cls, config: Config) -> TruncationOptions:
+    def from_config(cls, config: Config, *, warns: bool = True) -> TruncationOptions:
         """The options in force; ConfigError before any data is written if they cannot work."""
+        unknown = dict.fromkeys(name for name in _strategies(config) if name not in _STRATEGIES)
+        for name in unknown if warns else ():
+            _logger.warning("Unknown truncation strategy '%s', using 'drop'", name)
         default = TruncationRule(
             config.get(TRUNCATION_MAX_LENGTH), _strategy(config.get(TRUNCATION_STRATEGY))
         )
@@ -92,9 +95,15 @@ def _folded(path: FieldPath) -> FieldPath:
     return tuple(part.lower() for part in path)
 
 
+def _strategies(config: Config) -> Iterator[str]:
+    """Every strategy that is asked for, of the table and of its columns."""
+    yield config.get(TRUNCATION_STRATEGY)
+    for setting in config.column_settings():
+        if setting.option is TRUNCATION_STRATEGY:
+            yield setting.value
+
+
 def _strategy(name: str) -> Strategy:
-    if name not in _STRATEGIES:
-        _logger.warning("Unknown truncation strategy '%s', using 'drop'", name)
     return _STRATEGIES.get(name, "drop")
 
 

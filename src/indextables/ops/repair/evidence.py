@@ -13,9 +13,10 @@ import orjson
 from indextables.errors import LogCorruptedError, ObjectNotFoundError
 from indextables.log.actions import CommitInfo
 from indextables.log.lenient import Place, loads
+from indextables.log.lines import count_lines, written_lines
 from indextables.log.listing import Listing, list_log
 from indextables.log.names import LogFile
-from indextables.log.trailer import Torn, Unverified, Verdict, Whole, last_info
+from indextables.log.trailer import Torn, Unverified, Verdict, Whole, last_info, mostly_blank
 from indextables.ops.repair.chunks import read_chunks
 from indextables.ops.repair.file import FileEvidence
 from indextables.ops.repair.findings import Finding, disagreement
@@ -109,7 +110,7 @@ def examine(place: LogPlace, file: LogFile) -> FileEvidence:
         verdict = Torn(f"the compressed text is damaged ({error})", 1)
         return FileEvidence(file, verdict, CommitInfo(), reader.size, (_of(verdict, file),))
     found: tuple[Finding, ...] = ()
-    if not isinstance(verdict, Whole):
+    if not (isinstance(verdict, Whole) or (isinstance(verdict, Torn) and not verdict.has_lines)):
         found = tuple(_bad_lines(place, file))
     if isinstance(verdict, Torn) and not found:
         found = (_of(verdict, file),)
@@ -126,21 +127,25 @@ class _Reader:
     def __init__(self) -> None:
         self.size = 0
         self._blank = True
-        self._crc = 0
-        self._lines = 0
+        self._crc = self._crc_of_all = 0
+        self._lines = self._all_lines = 0
         self._last = b""
 
     def feed(self, chunk: bytes) -> None:
+        """Lines that are whole, as `read_chunks` cuts them."""
         self.size += len(chunk)
         self._blank &= chunk.isspace()
-        if not chunk.strip(b"\r\n"):
-            self._last += chunk
-            return
-        data = self._last + chunk
-        start = data.rstrip(b"\r\n").rfind(b"\n") + 1
-        self._crc = zlib.crc32(memoryview(data)[:start], self._crc)
-        self._lines += data.count(b"\n", 0, start)
-        self._last = data[start:]
+        start = 0
+        if text := chunk.rstrip(b"\r\n"):
+            start = text.rfind(b"\n") + 1
+            self._crc = zlib.crc32(memoryview(chunk)[:start], self._crc_of_all)
+            self._lines = self._all_lines + count_lines(chunk, start)
+            self._last = text[start:]
+            self._crc_of_all, self._all_lines = self._crc, self._lines
+        rest = chunk[start:]
+        # blank lines count only if something follows them
+        self._crc_of_all = zlib.crc32(rest, self._crc_of_all)
+        self._all_lines += count_lines(rest, len(rest))
 
     def info(self) -> CommitInfo:
         return last_info(self._last) or CommitInfo()
@@ -148,6 +153,8 @@ class _Reader:
     def verdict(self) -> Verdict:
         if self._blank:
             return Torn("the file is empty", 1)
+        if (blank := mostly_blank(self.size, self._all_lines)) is not None:
+            return blank
         info = last_info(self._last) if self._last.startswith(_TRAILER) else None
         if info is None or info.crc32 is None:
             return Unverified()
@@ -162,21 +169,19 @@ class _Reader:
 
 def _bad_lines(place: LogPlace, file: LogFile) -> Iterator[Finding]:
     """Lines that are no action at all; what an action says is judged when it is read."""
-    number = found = 0
+    first, found = 1, 0
     for chunk in read_chunks(place.store, file):
-        for text in chunk.removesuffix(b"\n").split(b"\n"):
-            number += 1
+        for number, text in written_lines(chunk, first):
             reason = _why_no_action(text, Place(file.name, number))
             if reason is not None:
                 found += 1
                 yield Finding(file.name, number, reason)
             if found >= _MANY:
                 return
+        first += count_lines(chunk, len(chunk))
 
 
 def _why_no_action(text: bytes, place: Place) -> str | None:
-    if not text.strip():
-        return None
     try:
         value = loads(text, place)
     except LogCorruptedError as error:

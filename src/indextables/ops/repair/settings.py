@@ -48,7 +48,7 @@ class RepairSettings:
         )
         base = config if isinstance(config, Config) else Config.of(session=config)
         merged = Config({**base.settings, **given.settings}).validate()
-        TruncationOptions.from_config(merged)
+        TruncationOptions.from_config(merged, warns=False)
         return cls(
             validate_splits=merged.get(REPAIR_VALIDATE_SPLITS),
             preserve_stats=merged.get(REPAIR_PRESERVE_STATS),
