@@ -1,0 +1,112 @@
+"""What a scan tells Spark and asks of it: options that change no row, and few calls to the JVM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.spark_tables import days, write_table
+
+from indextables.engines.spark import relation
+from indextables.log.actions import Add
+from indextables.log.plan import Append, CommitPlan
+from indextables.log.transaction_log import TransactionLog
+from indextables.storage.open import open_store
+from indextables.table import Table
+
+clientserver = pytest.importorskip("py4j.clientserver")
+
+CALLS = 100
+"""A read, a filter and a count made 86 calls when this was written; each takes about a fifth of a millisecond."""
+FILES = {
+    "data/plain.parquet": "none",
+    "data/_SUCCESS.parquet": "zstd",
+    "data/.hidden.gz.parquet": "gzip",
+    "_data/k=1/part.snappy.parquet": "gzip",
+    ".staging/x.parquet.crc": "snappy",
+    "data/_metadata": "lz4",
+    "data/no suffix._COPYING_": "brotli",
+}
+"""Names of files, and how they are compressed whatever the name says: other writers choose both."""
+
+
+@pytest.fixture
+def odd(tmp_path):
+    """A table whose files have names that a listing of Spark's would leave out."""
+    path = tmp_path / "odd"
+    schema = pa.schema([("id", pa.int64()), ("later", pa.string())])
+    Table.create(path, schema)
+    adds = []
+    for place, (key, codec) in enumerate(FILES.items()):
+        file = path / key
+        file.parent.mkdir(parents=True, exist_ok=True)
+        columns = {"id": pa.array([place, place + 100])}
+        if place % 2:  # the others are older than the second column
+            columns["later"] = pa.array([codec, None])
+        pq.write_table(pa.table(columns), file, compression=codec)
+        adds.append(Add(key, file.stat().st_size, modification_time=1))
+    TransactionLog(open_store(path)).commit(lambda _: CommitPlan(Append(), "APPEND", tuple(adds)))
+    return str(path)
+
+
+def load(spark, path):
+    return spark.read.format("indextables").load(path)
+
+
+def rows(frame):
+    return sorted(map(tuple, frame.collect()), key=str)
+
+
+@pytest.mark.parametrize("are_given", [True, False])
+def test_options_that_a_scan_never_asks_for_change_no_row(
+    spark, odd, configured, monkeypatch, are_given
+):
+    """Every codec under every name, under settings that the options stand in for, with them and without."""
+    configured("spark.sql.parquet.mergeSchema", "true")
+    configured("spark.sql.parquet.compression.codec", "gzip")
+    if not are_given:
+        monkeypatch.setattr(relation, "_UNASKED", {})
+    expected = [(i, codec if i % 2 else None) for i, codec in enumerate(FILES.values())]
+    expected += [(i + 100, None) for i in range(len(FILES))]
+    frame = load(spark, odd)
+    assert rows(frame) == sorted(expected, key=str)
+    assert rows(frame.where("id = 2 OR later = 'zstd'")) == [(1, "zstd"), (2, None)]
+    assert frame.where("later IS NULL").count() == len(expected) - len(FILES) // 2
+
+
+def test_the_codec_of_a_scan_is_not_that_of_a_write(spark, odd, configured):
+    """What is written from a table, or rewritten in it, is compressed as the session says."""
+    configured("spark.sql.parquet.compression.codec", "zstd")
+    load(spark, odd).coalesce(1).write.format("indextables").save(f"{odd}-copy")
+    spark.sql(f"DELETE FROM indextables.`{odd}` WHERE id = 0")
+    for path, others in ((f"{odd}-copy", 0), (odd, len(FILES) - 1)):
+        keys = Table(path).snapshot().column("key").to_pylist()
+        made = [key for key in keys if key not in FILES]
+        assert (len(made), len(keys) - len(made)) == (1, others)
+        assert pq.read_metadata(Path(path) / made[0]).row_group(0).column(0).compression == "ZSTD"
+
+
+def test_a_filtered_read_makes_few_calls_to_the_jvm(spark, tmp_path, monkeypatch):
+    """However many splits and columns: each call costs as much as pruning a thousand splits."""
+    path = tmp_path / "t"
+    write_table(path, days(), splits=10)
+    send = clientserver.JavaClient.send_command
+    calls = []
+
+    def counted(self, command, *args, **kwargs):
+        if not command.startswith(
+            "m\n"
+        ):  # not what Python's garbage collector tells the JVM, at any time
+            calls.append(command)
+        return send(self, command, *args, **kwargs)
+
+    monkeypatch.setattr(clientserver.JavaClient, "send_command", counted)
+    counts = []
+    for number in (5, 205, 405, 605):
+        calls.clear()
+        assert load(spark, str(path)).where(f"id = {number} AND name IS NOT NULL").count() == 1
+        counts.append(len(calls))
+    # The first read looks up classes and opens the log. Another thread's call may be counted: the least is ours.
+    assert 0 < min(counts) <= CALLS, counts
