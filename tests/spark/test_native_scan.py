@@ -10,6 +10,7 @@ import pytest
 from support.spark_tables import days, write_table
 
 from indextables.engines.spark import relation
+from indextables.errors import StorageError
 from indextables.log.actions import Add
 from indextables.log.plan import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
@@ -18,28 +19,35 @@ from indextables.table import Table
 
 clientserver = pytest.importorskip("py4j.clientserver")
 
-CALLS = 100
-"""A read, a filter and a count made 86 calls when this was written; each takes about a fifth of a millisecond."""
+CALLS = 90
+"""A read, a filter and a count made 77 calls when this was written; each takes about a fifth of a millisecond."""
 FILES = {
     "data/plain.parquet": "none",
     "data/_SUCCESS.parquet": "zstd",
     "data/.hidden.gz.parquet": "gzip",
     "_data/k=1/part.snappy.parquet": "gzip",
     ".staging/x.parquet.crc": "snappy",
-    "data/_metadata": "lz4",
-    "data/no suffix._COPYING_": "brotli",
+    "data/no suffix": "lz4",
+    "data/_part=1": "none",
 }
 """Names of files, and how they are compressed whatever the name says: other writers choose both."""
+
+
+NO_DATA = {"data/_metadata": "none", "data/x._COPYING_": "none"}
+"""Names that Spark takes for no data whatever it is told."""
 
 
 @pytest.fixture
 def odd(tmp_path):
     """A table whose files have names that a listing of Spark's would leave out."""
-    path = tmp_path / "odd"
+    return made_of(tmp_path / "odd", FILES)
+
+
+def made_of(path, files):
     schema = pa.schema([("id", pa.int64()), ("later", pa.string())])
     Table.create(path, schema)
     adds = []
-    for place, (key, codec) in enumerate(FILES.items()):
+    for place, (key, codec) in enumerate(files.items()):
         file = path / key
         file.parent.mkdir(parents=True, exist_ok=True)
         columns = {"id": pa.array([place, place + 100])}
@@ -80,12 +88,56 @@ def test_the_codec_of_a_scan_is_not_that_of_a_write(spark, odd, configured):
     """What is written from a table, or rewritten in it, is compressed as the session says."""
     configured("spark.sql.parquet.compression.codec", "zstd")
     load(spark, odd).coalesce(1).write.format("indextables").save(f"{odd}-copy")
-    spark.sql(f"DELETE FROM indextables.`{odd}` WHERE id = 0")
+    spark.sql(f"UPDATE indextables.`{odd}` SET later = 'x' WHERE id = 0")
     for path, others in ((f"{odd}-copy", 0), (odd, len(FILES) - 1)):
         keys = Table(path).snapshot().column("key").to_pylist()
         made = [key for key in keys if key not in FILES]
         assert (len(made), len(keys) - len(made)) == (1, others)
         assert pq.read_metadata(Path(path) / made[0]).row_group(0).column(0).compression == "ZSTD"
+
+
+@pytest.mark.parametrize(
+    ("statement", "left"),
+    [("DELETE FROM {t} WHERE id = 0", 2 * len(FILES) - 1), ("OPTIMIZE {t}", 2 * len(FILES))],
+)
+def test_no_row_is_lost_to_the_name_of_its_file(spark, odd, statement, left):
+    """Regression: the rows of files whose names Spark's listings leave out were dropped from the table."""
+    spark.sql(f"ANALYZE TABLE indextables.`{odd}` COMPUTE STATISTICS")
+    assert load(spark, odd).where("id >= 100").count() == len(FILES)
+    spark.sql(statement.format(t=f"indextables.`{odd}`"))
+    assert Table(odd).scan().to_arrow().num_rows == left
+
+
+def test_files_that_spark_never_lists_are_read_and_never_replaced(spark, tmp_path):
+    """Regression: their rows were dropped, and statistics called them empty."""
+    path = made_of(tmp_path / "t", {**FILES, **NO_DATA})
+    count = 2 * len({**FILES, **NO_DATA})
+    for statement in (
+        "DELETE FROM {t} WHERE id = 0",
+        "OPTIMIZE {t}",
+        "ANALYZE TABLE {t} COMPUTE STATISTICS",
+    ):
+        with pytest.raises(StorageError, match="takes the others for no data"):
+            spark.sql(statement.format(t=f"indextables.`{path}`"))
+    assert load(spark, path).count() == count
+    assert Table(path).delete("id = 0").committed
+    assert load(spark, path).where("id >= 0").count() == count - 1
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM {t} WHERE id = 0", "OPTIMIZE {t}"])
+@pytest.mark.parametrize("is_ignored", ["true", "false"])
+def test_a_damaged_file_is_never_rewritten_without_its_rows(
+    spark, odd, configured, statement, is_ignored
+):
+    """Regression: in a session that ignores corrupt files, what could not be read was dropped from the table."""
+    configured("spark.sql.files.ignoreCorruptFiles", is_ignored)
+    file = Path(odd) / "data/plain.parquet"
+    content = bytearray(file.read_bytes())
+    content[4:40] = bytes(36)
+    file.write_bytes(content)
+    with pytest.raises(Exception, match=r"plain\.parquet|rows of"):
+        spark.sql(statement.format(t=f"indextables.`{odd}`"))
+    assert Table(odd).snapshot().num_files == len(FILES)
 
 
 def test_a_filtered_read_makes_few_calls_to_the_jvm(spark, tmp_path, monkeypatch):

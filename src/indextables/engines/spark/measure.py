@@ -23,6 +23,7 @@ from indextables.core.types import (
 from indextables.engines.spark.files import key_of_row, read_files
 from indextables.engines.spark.fit import quoted
 from indextables.engines.spark.location import Place
+from indextables.errors import StorageError
 
 _TEXT: Final = (PrimitiveType("string"), PrimitiveType("binary"))
 _EPOCH: Final = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
@@ -57,6 +58,12 @@ def measure(
         .collect()
     )
     found = {row["key"]: _stats(row, wanted) for row in rows}
+    if strange := found.keys() - set(keys):
+        # A file that is not found here counts as empty, and would be skipped from then on.
+        raise StorageError(
+            f"Spark names the file {min(strange)!r}, which is none of those that were to be measured",
+            hint="please report this, with the name",
+        )
     return {key: found.get(key, SplitStats(num_records=0)) for key in keys}
 
 
