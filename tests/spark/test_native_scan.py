@@ -162,3 +162,19 @@ def test_a_filtered_read_makes_few_calls_to_the_jvm(spark, tmp_path, monkeypatch
         counts.append(len(calls))
     # The first read looks up classes and opens the log. Another thread's call may be counted: the least is ours.
     assert 0 < min(counts) <= CALLS, counts
+
+
+@pytest.mark.parametrize("kind", ["BIGINT", "STRUCT<file_path: STRING, row_index: BIGINT>"])
+def test_a_column_may_be_called_as_spark_calls_what_it_knows_of_files(spark, tmp_path, kind):
+    """Regression: a column `_metadata` was taken for the place of a row, and OPTIMIZE dropped every row."""
+    name = f"indextables.`{tmp_path}/m`"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, `_metadata` {kind})")
+    value = "1" if kind == "BIGINT" else "named_struct('file_path', 'x', 'row_index', 1)"
+    for start in (0, 10):
+        spark.sql(f"INSERT INTO {name} SELECT id, {value} FROM range({start}, {start + 10}, 1, 1)")
+    spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS")
+    spark.sql(f"DELETE FROM {name} WHERE id = 3")
+    spark.sql(f"UPDATE {name} SET id = 40 WHERE id = 4")
+    spark.sql(f"OPTIMIZE {name}")
+    expected = sorted({*range(20), 40} - {3, 4})
+    assert sorted(row.id for row in spark.table(name).where("id >= 0").collect()) == expected

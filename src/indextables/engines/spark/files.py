@@ -58,9 +58,14 @@ def read_files(
     return frame
 
 
-def key_of_row(place: Place) -> Column:
+def of_file(rows: DataFrame, name: str) -> Column:
+    """What Spark knows of the file a row comes from, also where a column of the table is called `_metadata`."""
+    return rows.metadataColumn("_metadata")[name]
+
+
+def key_of_row(place: Place, rows: DataFrame) -> Column:
     """The key of the file a row comes from."""
-    path = F.regexp_replace(F.col("_metadata.file_path"), _SCHEME, "")
+    path = F.regexp_replace(of_file(rows, "file_path"), _SCHEME, "")
     # Spark has the path percent-encoded, where a plus is a plus and not a space.
     path = F.url_decode(F.replace(path, F.lit("+"), F.lit("%2B")))
     root = re.sub(_SCHEME, "", place.root)
@@ -82,7 +87,7 @@ def read_groups(
         }
     )
     rows = read_files(session, place, known[_KEY].to_pylist(), table.file_schema)
-    rows = rows.withColumn(_KEY, key_of_row(place))
+    rows = rows.withColumn(_KEY, key_of_row(place, rows))
     return rows.join(F.broadcast(session.createDataFrame(known)), on=_KEY).drop(_KEY)
 
 

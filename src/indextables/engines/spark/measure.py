@@ -51,9 +51,9 @@ def measure(
     """Counts and bounds of these leaves in each file; a file without rows has just that."""
     names = {path[0] for path in wanted.columns}
     columns = StructType(tuple(f for f in wanted.schema if f.name in names))
+    data = read_files(session, place, keys, columns)
     rows = (
-        read_files(session, place, keys, columns)
-        .groupBy(key_of_row(place).alias("key"))
+        data.groupBy(key_of_row(place, data).alias("key"))
         .agg(F.count(F.lit(1)).alias("rows"), *_aggregates(wanted))
         .collect()
     )
