@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pyarrow as pa
@@ -178,3 +179,14 @@ def test_a_column_may_be_called_as_spark_calls_what_it_knows_of_files(spark, tmp
     spark.sql(f"OPTIMIZE {name}")
     expected = sorted({*range(20), 40} - {3, 4})
     assert sorted(row.id for row in spark.table(name).where("id >= 0").collect()) == expected
+
+
+def test_the_log_of_a_scan_says_what_it_skips(spark, tmp_path, caplog):
+    """One line per scan, with the splits and bytes that are read."""
+    path = tmp_path / "t"
+    write_table(path, days(), splits=10)
+    with caplog.at_level(logging.INFO, "indextables"):
+        load(spark, str(path)).where("id = 5").count()
+    said = [m for m in caplog.messages if m.startswith(f"IndexTables[{path}] v10: 1 of 10 splits kept")]
+    assert len(said) == 1
+    assert "9 by statistics" in said[0]
