@@ -18,6 +18,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
 
 
+@pytest.fixture
+def configured(spark: Any) -> Iterator[Any]:
+    """Sets a setting of the session until the end of the test."""
+    before: dict[str, str] = {}
+
+    def configure(name: str, value: str) -> None:
+        before.setdefault(name, spark.conf.get(name))
+        spark.conf.set(name, value)
+
+    yield configure
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A classic session on two cores, with tables of this project enabled."""

@@ -47,6 +47,49 @@ def test_an_insert_does_what_it_says(spark, name, _what, statement, expected):
     assert rows(spark, name) == sorted(expected, key=str)
 
 
+@pytest.fixture
+def two(spark, tmp_path):
+    """A table (id int, a string, b date) in two levels of partitions."""
+    name = f"indextables.`{tmp_path}/two`"
+    spark.sql(f"CREATE TABLE {name} (id INT, a STRING, b DATE) PARTITIONED BY (a, b)")
+    spark.sql(
+        f"INSERT INTO {name} SELECT /*+ COALESCE(1) */ id, a, DATE(b) FROM VALUES (1, 'x', '2020-01-01'), "
+        "(2, 'x', '2020-01-02'), (3, 'y', '2020-01-01'), (4, NULL, '2020-01-01') AS v(id, a, b)"
+    )
+    return name
+
+
+@pytest.mark.parametrize(
+    ("mode", "clause", "select", "left"),
+    [
+        ("static", "a = 'x', b", "9, DATE'2020-01-01'", {3, 4, 9}),
+        ("dynamic", "a = 'x', b", "9, DATE'2020-01-01'", {2, 3, 4, 9}),
+        ("dynamic", "a = 'x', b = '2020-1-1'", "9", {2, 3, 4, 9}),
+        ("dynamic", "a = 'x', b = '2020-01-01'", "9 WHERE false", {2, 3, 4}),
+        ("static", "a = NULL, b = ' 2020-01-01'", "9", {1, 2, 3, 9}),
+        ("static", "a = '', b = '2020'", "9", {1, 2, 3, 9}),
+    ],
+)
+def test_an_overwrite_of_partitions_replaces_what_spark_would(
+    spark, two, configured, mode, clause, select, left
+):
+    """Regression: partitions without new rows were dropped in dynamic mode, and NULL was a value of the rows."""
+    configured("spark.sql.sources.partitionOverwriteMode", mode)
+    spark.sql(f"INSERT OVERWRITE {two} PARTITION ({clause}) SELECT {select}")
+    assert {row.id for row in spark.table(two).collect()} == left
+
+
+@pytest.mark.parametrize(
+    ("clause", "words"),
+    [("a = 'x', b = 'soon'", "'soon' is no value"), ("id = 1, a = 'x'", "no partition column")],
+)
+def test_a_partition_that_is_none_is_refused(spark, two, configured, clause, words):
+    """Regression: where ANSI is off, a text that is no date filled the partition NULL."""
+    configured("spark.sql.ansi.enabled", "false")
+    with pytest.raises(errors.SchemaMismatchError, match=words):
+        spark.sql(f"INSERT INTO {two} PARTITION ({clause}) SELECT 9")
+
+
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
@@ -74,6 +117,27 @@ def test_create_table_and_its_variants(spark, tmp_path):
         spark.sql(f"INSERT INTO {name} VALUES (NULL, 'x')")
     spark.sql(f"CREATE OR REPLACE TABLE {name} AS SELECT id AS other FROM range(5)")
     assert [row["other"] for row in spark.table(name).orderBy("other").collect()] == list(range(5))
+
+
+@pytest.mark.parametrize(
+    ("clauses", "words"),
+    [
+        ("(a INT, b INT DEFAULT 7)", "'b' cannot have a default value"),
+        ("(a INT, b INT GENERATED ALWAYS AS (a + 1))", "'b' cannot have a generated value"),
+        ("(a BIGINT GENERATED ALWAYS AS IDENTITY)", "'a' cannot have an identity"),
+        ("(a INT CHECK (a > 0))", "does not check the constraint"),
+        ("(a INT PRIMARY KEY)", "does not check the constraint"),
+        ("(a INT, c ARRAY<CHAR(5)>)", "'c' has the type array<char"),
+        ("(a INT, d DATE) PARTITIONED BY (years(d))", "partitioned by years"),
+        ("(a INT, b INT) CLUSTER BY (b)", "cannot be partitioned by"),
+        ("(a INT) LOCATION '/elsewhere'", "two places"),
+    ],
+)
+def test_a_clause_that_no_table_keeps_is_refused(spark, tmp_path, clauses, words):
+    """Regression: defaults, checks and keys were accepted and forgotten, a partition by year was one by day."""
+    with pytest.raises(errors.IndexTablesError, match=words):
+        spark.sql(f"CREATE TABLE indextables.`{tmp_path}/c` {clauses}")
+    assert not (tmp_path / "c").exists()
 
 
 def test_write_to_does_what_its_verbs_say(spark, tmp_path):

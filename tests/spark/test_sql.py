@@ -111,6 +111,14 @@ def test_time_travel_by_timestamp(spark, t):
         spark.sql(f"SELECT * FROM {t} VERSION AS OF 77")
 
 
+def test_a_time_that_is_none_is_never_the_newest_version(spark, t, configured):
+    """Regression: NULL, and where ANSI is off any text that is no time, read the newest version."""
+    configured("spark.sql.ansi.enabled", "false")
+    for text in ("NULL", "'2024-13-01'", "CAST('soon' AS DATE)"):
+        with pytest.raises(ConfigError, match="is no time"):
+            spark.sql(f"SELECT * FROM {t} TIMESTAMP AS OF {text}")
+
+
 def test_parameters_and_frames_in_a_query(spark, t):
     """Named, positional and {frame} parameters, together."""
     assert (
@@ -147,6 +155,35 @@ def test_temporary_views(spark, t):
         spark.sql(f"CREATE TEMPORARY VIEW v AS SELECT * FROM {t}")
     with pytest.raises(IndexTablesError, match="permanent view"):
         spark.sql(f"CREATE VIEW permanent AS SELECT * FROM {t}")
+
+
+def test_a_query_can_be_cached_by_name_and_described(spark, t):
+    """Regression: both kept the query's text, in which Spark found no such table."""
+    spark.sql(
+        f"CACHE TABLE kept OPTIONS ('storageLevel' 'DISK_ONLY') AS SELECT id FROM {t} WHERE id < 7"
+    )
+    try:
+        assert spark.catalog.isCached("kept")
+        assert spark.table("kept").storageLevel.useMemory is False
+        assert one(spark, "SELECT count(*) FROM kept") == 7
+        with pytest.raises(AnalysisException):
+            spark.sql(f"CACHE TABLE kept AS SELECT * FROM {t}")
+    finally:
+        spark.sql("UNCACHE TABLE IF EXISTS kept")
+        spark.catalog.dropTempView("kept")
+    described = spark.sql(f"DESCRIBE QUERY SELECT id, name FROM {t}").collect()
+    assert [(row.col_name, row.data_type) for row in described] == [
+        ("id", "bigint"),
+        ("name", "string"),
+    ]
+
+
+def test_the_catalog_holds_no_table_of_this_format(spark, t):
+    """Regression: a stack trace of the JVM said that there is no such data source."""
+    path = t.partition("`")[2].rstrip("`")
+    for rest in (f"USING indextables LOCATION '{path}'", f"USING indextables AS SELECT * FROM {t}"):
+        with pytest.raises(ConfigError, match="known by their path"):
+            spark.sql(f"CREATE TABLE in_catalog {rest}")
 
 
 def test_a_view_using_the_format(spark, t):
@@ -310,7 +347,8 @@ def test_an_insert_is_taken_apart(spark, t, p, seen):
     spark.sql(f"INSERT INTO {t} VALUES (1, 'x')")
     plain, fixed, named, common, replaced, values = seen
     assert (plain.path, plain.overwrite, plain.rows.count()) == (path, False, 3)
-    assert (fixed.overwrite, dict(fixed.partition)) == (True, {"day": "2024-01-01", "hour": None})
+    assert (fixed.overwrite, dict(fixed.partition)) == (True, {"day": "2024-01-01"})
+    assert fixed.open_partitions == ("hour",)
     assert fixed.columns == ("id", "name")
     assert (named.by_name, named.rows.columns) == (True, ["id"])
     assert [row.id for row in common.rows.collect()] == [7]

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from indextables.engines.spark.streaming import Sink
 from indextables.engines.spark.write_options import WriteOptions
-from indextables.errors import ConfigError
+from indextables.errors import ConfigError, IndexTablesError
 from indextables.table import Table
 
 
@@ -97,3 +97,12 @@ def test_a_batch_outside_a_stream_has_no_number(spark, tmp_path):
     for _ in range(2):
         sink(spark.range(0, 3, 1, 1), 0)
     assert Table(str(tmp_path / "t")).scan().to_arrow().num_rows == 6
+
+
+def test_a_table_is_no_source_of_a_stream(spark, tmp_path):
+    """Regression: a stack trace of the JVM said that there is no such data source."""
+    with pytest.raises(IndexTablesError, match="source of a stream"):
+        spark.readStream.format("indextables").load(str(tmp_path))
+    with pytest.raises(IndexTablesError, match="source of a stream"):
+        spark.readStream.load(str(tmp_path), format="indextables")
+    assert spark.readStream.format("text").load(str(tmp_path)).isStreaming

@@ -26,9 +26,12 @@ def levels(spark):
         def session(self, value):
             spark.conf.set(LENGTH, value)
 
+        def clear(self):
+            hadoop.unset(LENGTH)
+            spark.conf.unset(LENGTH)
+
     yield Levels()
-    hadoop.unset(LENGTH)
-    spark.conf.unset(LENGTH)
+    Levels().clear()
 
 
 def kept(path):
@@ -55,11 +58,12 @@ def test_each_level_wins_over_the_ones_below_it(spark, tmp_path, levels):
     assert append() == 30
     assert append(**{LENGTH: "40"}) == 40
     assert append(**{LENGTH.lower(): 50}) == 50
-    plain = str(tmp_path / "plain")
-    spark.conf.unset(LENGTH)
-    levels.hadoop("1024")
-    text.write.format("indextables").save(plain)
-    assert kept(plain) == 500
+    levels.clear()
+    assert append() == 1
+    for length, found in ((1024, 1024), (1025, 0)):
+        plain = str(tmp_path / str(length))
+        spark.createDataFrame([("x" * length,)], "t string").write.format("indextables").save(plain)
+        assert kept(plain) == found
 
 
 def test_keys_are_compared_without_case_on_every_level(spark, levels):

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.arrow.write import WriteTarget, Written
 from indextables.core.arrays import FileMask
 from indextables.engines.spark.change_rows import ACTION, Target
+from indextables.engines.spark.files import of_file
 from indextables.engines.spark.fit import quoted
 from indextables.engines.spark.lineage import FILE
 from indextables.engines.spark.native_write import NativeWriter
@@ -38,7 +39,7 @@ def rows_with_places(
     part = Part(name, every, lineage=True)
     rows = native_frame(session, snapshot, table.root, table.location, part=part)
     columns = [F.col(quoted(column)) for column in (*snapshot.schema.names, FILE)]
-    frame = rows.select(*columns, F.col("_metadata.row_index").alias(ROW))
+    frame = rows.select(*columns, of_file(rows, "row_index").alias(ROW))
     return Target(frame, snapshot.schema, {FILE: FILE, ROW: ROW}, (FILE, ROW))
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.arrow.write import WriteTarget, Written
 from indextables.core.curves import Curve, Ranker
-from indextables.engines.spark.files import GROUP, read_groups
+from indextables.engines.spark.files import GROUP, check_all_read, read_groups
 from indextables.engines.spark.fit import quoted
 from indextables.engines.spark.native_write import NativeWriter, as_written
 from indextables.engines.spark.patching import use_own_python
@@ -45,6 +45,9 @@ def cluster_splits(
     with writer.directory(target) as location:
         writer.run(placed.select(columns), [GROUP], location)
         found = group_files(writer.new_files(target), target)
+        for number, splits in enumerate(groups):
+            written = sum(file.stats.num_records or 0 for file in found.get(number, []))
+            check_all_read(written, writer.place.store, splits)
         return [
             as_written(found.get(number, []), target, partial(_values_of, splits[0]))
             for number, splits in enumerate(groups)

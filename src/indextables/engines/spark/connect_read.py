@@ -31,7 +31,7 @@ from indextables.core.types import (
 from indextables.engines.spark.fit import quoted
 from indextables.engines.spark.partition_rows import partition_groups
 from indextables.engines.spark.reader import PARQUET, checked_options
-from indextables.engines.spark.row_group_filters import reader_options
+from indextables.engines.spark.row_group_filters import ALL_FILES, reader_options
 from indextables.engines.spark.tables import SparkTable, snapshot_of
 from indextables.engines.spark.write_options import flag
 from indextables.errors import IndexTablesError, LogCorruptedError, PredicateError, UnknownColumnError
@@ -79,7 +79,8 @@ def read_table(session: Any, path: str, options: Mapping[str, Any]) -> DataFrame
             "alone, or use a classic session",
         )
     parquet: dict[str, str] = {name: given[name] for name in PARQUET if name in given}
-    frame = _frame(session, plan, table.root, {**parquet, **reader_options(snapshot)})
+    options = {**parquet, **reader_options(snapshot), **ALL_FILES}
+    frame = _frame(session, plan, table.root, options)
     return frame.where(where) if where is not None else frame
 
 

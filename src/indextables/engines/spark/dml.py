@@ -9,11 +9,12 @@ import orjson
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from indextables.engines.spark.formats import is_ours
+from indextables.engines.spark.formats import SHORT_NAME, is_ours
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.plan_rewrite import Rewriter, frame_of, name_path, relation_path
 from indextables.engines.spark.statements import Change, Create, Insert, Statement, carry_out
-from indextables.errors import IndexTablesError
+from indextables.engines.spark.table_clauses import partition_columns, refuse_unkept
+from indextables.errors import ConfigError, IndexTablesError
 
 
 def run(session: SparkSession, plan: Any) -> DataFrame | None:
@@ -52,11 +53,13 @@ def _insert(session: SparkSession, plan: Any) -> Statement | None:
     if path is None:
         return None
     criteria = plan.replaceCriteriaOpt()
+    fixed, brought = _partition_spec(plan.partitionSpec())
     return Insert(
         path=path,
         rows=frame_of(session, Rewriter(session).rewrite(plan.query())),
         overwrite=plan.overwrite(),
-        partition=_partition_spec(plan.partitionSpec()),
+        partition=fixed,
+        open_partitions=brought,
         columns=tuple(_each(plan.userSpecifiedCols())),
         by_name=plan.byName(),
         replace_where=criteria.get().cond().sql() if criteria.isDefined() else None,
@@ -73,9 +76,17 @@ def _create(session: SparkSession, plan: Any) -> Statement | None:
     name = plan.name()
     path = name_path(session, name.nameParts()) if name.nodeName() == "UnresolvedIdentifier" else None
     provider = plan.tableSpec().provider()
+    is_named = provider.isDefined() and is_ours(provider.get())
+    if path is None and is_named:
+        raise ConfigError(
+            "the catalog cannot hold a table of this format: such tables are known by their path",
+            hint=f"CREATE TABLE {SHORT_NAME}.`/path/of/the/table`; for a name in this session: "
+            f"CREATE TEMPORARY VIEW … USING {SHORT_NAME} OPTIONS (path '…')",
+        )
     # USING parquet: a table of the catalog, in a database that happens to have our name
-    if path is None or (provider.isDefined() and not is_ours(provider.get())):
+    if path is None or (provider.isDefined() and not is_named):
         return None
+    refuse_unkept(plan, path)
     is_filled = plan.nodeName().endswith("AsSelect")
     replaces = plan.nodeName().startswith("Replace")
     if is_filled:
@@ -86,7 +97,7 @@ def _create(session: SparkSession, plan: Any) -> Statement | None:
         path=path,
         rows=rows,
         is_filled=is_filled,
-        partition_by=tuple(_partition_columns(plan)),
+        partition_by=tuple(partition_columns(plan.partitioning())),
         properties=_strings(plan.tableSpec().properties()),
         if_not_exists=False if replaces else plan.ignoreIfExists(),
         replace=replaces,
@@ -101,15 +112,12 @@ def _schema(plan: Any) -> StructType:
     return StructType.fromJson(orjson.loads(kind.json()))
 
 
-def _partition_columns(plan: Any) -> Iterator[str]:
-    for transform in _each(plan.partitioning()):
-        yield ".".join(transform.references()[0].fieldNames())
-
-
-def _partition_spec(spec: Any) -> Mapping[str, str | None]:
+def _partition_spec(spec: Any) -> tuple[Mapping[str, str | None], tuple[str, ...]]:
+    """The fixed values of a PARTITION clause, and the columns without one; Some(null) is NULL."""
     found = jvm_tools().as_java(spec)
     values = {str(key): found.get(key) for key in found.keySet().toArray()}
-    return {key: value.get() if value.isDefined() else None for key, value in values.items()}
+    fixed = {key: value.get() for key, value in values.items() if value.isDefined()}
+    return fixed, tuple(key for key in values if key not in fixed)
 
 
 def _strings(values: Any) -> dict[str, str]:

@@ -12,14 +12,17 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from indextables.arrow.footers import read_footers
 from indextables.arrow.partition import partition_scalar
 from indextables.arrow.write import WriteTarget
 from indextables.core.types import Field, StructType, schema_to_json, type_to_arrow
 from indextables.engines.spark.fit import as_nullable
 from indextables.engines.spark.location import Place
-from indextables.engines.spark.row_group_filters import UNFILTERED
+from indextables.engines.spark.row_group_filters import ALL_FILES, ANY_NAME, UNFILTERED
+from indextables.errors import StorageError
 from indextables.log.actions import Add
 from indextables.log.split import Split
+from indextables.storage.base import LogStore
 
 GROUP: Final = "__indextables_group"
 """The column that says which group of splits a row belongs to."""
@@ -30,23 +33,39 @@ _SCHEME: Final = r"^[A-Za-z][A-Za-z0-9+.-]*:/+"
 def read_files(
     session: SparkSession, place: Place, keys: Sequence[str], schema: StructType
 ) -> DataFrame:
-    """The rows of these files with the file columns of `schema`; what a file lacks is NULL."""
+    """The rows of these files with the file columns of `schema`; what a file lacks is NULL.
+
+    StorageError if Spark would leave one out: a few names are never data to it, whatever the options say.
+    """
     # Nullable: Spark would take a NOT NULL column for one that is in every file.
     columns = T.StructType.fromJson(json.loads(schema_to_json(as_nullable(schema))))
-    return (
+    frame = (
         session.read.format("parquet")
         .schema(columns)
         # directories say nothing here, and a name may look like a pattern
         .option("recursiveFileLookup", "true")
         .option("__globPaths__", "false")
-        .options(**UNFILTERED)
+        .options(**UNFILTERED, **ALL_FILES, **ANY_NAME)
         .load([f"{place.root}/{key}" for key in keys])
     )
+    listed = len(frame._jdf.inputFiles())  # noqa: SLF001
+    if listed < len(set(keys)):
+        raise StorageError(
+            f"Spark reads {listed} of {len(set(keys))} files of {place.root} only: by their names it takes "
+            "the others for no data",
+            hint="do this without Spark, with a method of Table: it rewrites them under other names",
+        )
+    return frame
 
 
-def key_of_row(place: Place) -> Column:
+def of_file(rows: DataFrame, name: str) -> Column:
+    """What Spark knows of the file a row comes from, also where a column of the table is called `_metadata`."""
+    return rows.metadataColumn("_metadata")[name]
+
+
+def key_of_row(place: Place, rows: DataFrame) -> Column:
     """The key of the file a row comes from."""
-    path = F.regexp_replace(F.col("_metadata.file_path"), _SCHEME, "")
+    path = F.regexp_replace(of_file(rows, "file_path"), _SCHEME, "")
     # Spark has the path percent-encoded, where a plus is a plus and not a space.
     path = F.url_decode(F.replace(path, F.lit("+"), F.lit("%2B")))
     root = re.sub(_SCHEME, "", place.root)
@@ -68,8 +87,27 @@ def read_groups(
         }
     )
     rows = read_files(session, place, known[_KEY].to_pylist(), table.file_schema)
-    rows = rows.withColumn(_KEY, key_of_row(place))
+    rows = rows.withColumn(_KEY, key_of_row(place, rows))
     return rows.join(F.broadcast(session.createDataFrame(known)), on=_KEY).drop(_KEY)
+
+
+def check_all_read(rows: int, store: LogStore, splits: Sequence[Split]) -> None:
+    """StorageError if these splits have more rows than were read: what replaces them would lose the others."""
+    expected = sum(row_counts(store, splits).values())
+    if rows < expected:
+        raise StorageError(
+            f"{rows} of the {expected} rows of {len(splits)} files were read, so none of them is replaced",
+            hint="Table.check(deep=True) names every file that is damaged",
+        )
+
+
+def row_counts(store: LogStore, splits: Sequence[Split]) -> dict[str, int]:
+    """The rows of each split; from its footer where the log does not say."""
+    known = {split.path: split.stats.num_records for split in splits}
+    unknown = [key for key, rows in known.items() if rows is None]
+    footers = read_footers(store.filesystem(), unknown)
+    counted = {key: int(f.num_rows) for key, f in zip(unknown, footers, strict=True)}
+    return {key: counted[key] if rows is None else rows for key, rows in known.items()}
 
 
 def _partition_values(splits: Sequence[Split | Add], field: Field) -> pa.Array:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.config import Config
 from indextables.core.types import StructType, resolve, schema_from_json
 from indextables.engines.spark.fit import spark_type
+from indextables.engines.spark.partition_clause import FixedValue, fixed_partition
 from indextables.engines.spark.settings import settings_of
 from indextables.engines.spark.statements import Create, Insert
 from indextables.engines.spark.tables import open_table
@@ -26,12 +27,13 @@ from indextables.ops.rewrite import Condition, SamePartitions
 def insert(session: SparkSession, statement: Insert) -> None:
     """Carries out an INSERT INTO, INSERT OVERWRITE or INSERT … REPLACE WHERE."""
     snapshot = open_table(session, statement.path).log.snapshot()
-    rows = _named(statement, snapshot)
+    fixed = fixed_partition(session, statement, snapshot)
+    rows = _named(statement, snapshot, fixed)
     replaces: Condition | SamePartitions | None = None
     if statement.replace_where is not None:
         replaces = condition_of(session, statement.replace_where)
-    elif statement.overwrite and _fixed(statement.partition):
-        replaces = _partition(_fixed(statement.partition), snapshot)
+    elif statement.overwrite and fixed:
+        replaces = _partitions(session, fixed, snapshot)
     is_overwrite = statement.overwrite or statement.replace_where is not None
     execute(
         Write(
@@ -52,19 +54,17 @@ def insert_frame(write: Write) -> None:
     execute(replace(write, frame=rows, if_missing="error", assign=True))
 
 
-def _named(statement: Insert, snapshot: Snapshot) -> DataFrame:
+def _named(statement: Insert, snapshot: Snapshot, fixed: Mapping[str, FixedValue]) -> DataFrame:
     """The rows with every column of the table, under its name."""
     schema = snapshot.schema
-    fixed = _fixed(statement.partition)
-    spelled = {resolve(schema, (name,))[0][0]: value for name, value in fixed.items()}
     rows = statement.rows
     if not statement.by_name:
         named = [resolve(schema, (name,))[0][0] for name in statement.columns]
-        rows = _by_position(rows, named or [n for n in schema.names if n not in spelled])
+        rows = _by_position(rows, named or [n for n in schema.names if n not in fixed])
     there = {name.lower() for name in rows.columns}
     for field in schema:
-        if field.name in spelled:
-            rows = rows.withColumn(field.name, F.lit(spelled[field.name]).cast(spark_type(field.type)))
+        if field.name in fixed:
+            rows = rows.withColumn(field.name, fixed[field.name].column)
         elif field.name.lower() not in there:
             rows = rows.withColumn(field.name, F.lit(None).cast(spark_type(field.type)))
     return rows
@@ -79,15 +79,15 @@ def _by_position(rows: DataFrame, names: Sequence[str]) -> DataFrame:
     return rows.toDF(*names)
 
 
-def _fixed(partition: Mapping[str, str | None]) -> dict[str, str]:
-    return {name: value for name, value in partition.items() if value is not None}
-
-
-def _partition(fixed: Mapping[str, str], snapshot: Snapshot) -> Condition:
-    """The partitions a PARTITION clause fixes; every value of the columns it leaves open."""
-    names = {resolve(snapshot.schema, (name,))[0][0]: value for name, value in fixed.items()}
-    metadata = replace(snapshot.metadata, partition_columns=tuple(names))
-    return Condition(partition_condition([names], metadata))
+def _partitions(
+    session: SparkSession, fixed: Mapping[str, FixedValue], snapshot: Snapshot
+) -> Condition | SamePartitions:
+    """What an OVERWRITE of these partitions replaces, the columns that it leaves open as the session says."""
+    is_open = len(fixed) < len(snapshot.partition_columns)
+    if is_open and WriteOptions().is_dynamic(session):
+        return SamePartitions()
+    metadata = replace(snapshot.metadata, partition_columns=tuple(fixed))
+    return Condition(partition_condition([{name: each.text for name, each in fixed.items()}], metadata))
 
 
 def create_table(session: SparkSession, statement: Create) -> None:

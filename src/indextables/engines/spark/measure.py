@@ -23,6 +23,7 @@ from indextables.core.types import (
 from indextables.engines.spark.files import key_of_row, read_files
 from indextables.engines.spark.fit import quoted
 from indextables.engines.spark.location import Place
+from indextables.errors import StorageError
 
 _TEXT: Final = (PrimitiveType("string"), PrimitiveType("binary"))
 _EPOCH: Final = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
@@ -50,13 +51,19 @@ def measure(
     """Counts and bounds of these leaves in each file; a file without rows has just that."""
     names = {path[0] for path in wanted.columns}
     columns = StructType(tuple(f for f in wanted.schema if f.name in names))
+    data = read_files(session, place, keys, columns)
     rows = (
-        read_files(session, place, keys, columns)
-        .groupBy(key_of_row(place).alias("key"))
+        data.groupBy(key_of_row(place, data).alias("key"))
         .agg(F.count(F.lit(1)).alias("rows"), *_aggregates(wanted))
         .collect()
     )
     found = {row["key"]: _stats(row, wanted) for row in rows}
+    if strange := found.keys() - set(keys):
+        # A file that is not found here counts as empty, and would be skipped from then on.
+        raise StorageError(
+            f"Spark names the file {min(strange)!r}, which is none of those that were to be measured",
+            hint="please report this, with the name",
+        )
     return {key: found.get(key, SplitStats(num_records=0)) for key in keys}
 
 

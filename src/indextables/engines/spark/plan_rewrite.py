@@ -17,6 +17,7 @@ from indextables.engines.spark.formats import SHORT_NAME
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.reader import read_table
 from indextables.engines.spark.tables import open_table
+from indextables.errors import ConfigError
 from indextables.log.snapshot import Snapshot
 
 _WITH: Final = "UnresolvedWith"
@@ -120,7 +121,12 @@ class Rewriter:
             return {"versionAsOf": str(node.version().get())}
         text = node.timestamp().get().sql()
         row = self._session.sql(f"SELECT unix_micros(CAST({text} AS TIMESTAMP))").first()
-        return {"timestampAsOf": row[0] if row else None}
+        if row is None or row[0] is None:
+            # a text that is no time is NULL where ANSI is off, and must not mean the newest version
+            raise ConfigError(
+                f"TIMESTAMP AS OF {text} is no time", hint="it is a date or a time such as '2024-01-31'"
+            )
+        return {"timestampAsOf": row[0]}
 
     def _with(self, node: Any) -> Any:
         """Catalyst's own transform does not descend into the bodies of CTEs."""

@@ -17,17 +17,16 @@ from indextables.engines.spark.file_index import TableFileIndex
 from indextables.engines.spark.file_list import FileList
 from indextables.engines.spark.gateway import application_of, jvm_tools, nullable_schema, string_map
 from indextables.engines.spark.lineage import Lineage
+from indextables.engines.spark.row_group_filters import ALL_FILES, ANY_NAME
 from indextables.engines.spark.scan import NativeScan, PartOf, register
 from indextables.log.snapshot import Snapshot
 
-_UNASKED: Final = {"mergeSchema": "false", "compression": "snappy", "ignoredPathSegmentRegex": "(?!)"}
+_UNASKED: Final = {"mergeSchema": "false", "compression": "snappy", **ANY_NAME}
 """Options without a meaning for a scan of listed files with a known schema.
 
 Spark looks each of them up for every file it makes a task for, which takes longer than making the task
 where they are not given: the session's settings are then read, and patterns replaced in their texts.
 """
-_ALL_FILES: Final = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
-"""Whatever a session says: rows that are silently left out are lost to the query."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +75,7 @@ def native_frame(
     columns = (part.schema if part else None) or snapshot.schema
     data_schema = nullable_schema(tools, schema_to_json(columns))
     index = TableFileIndex(scan, partition_schema)
-    given = {**_UNASKED, **(options or {}), **files.reader_options, **_ALL_FILES}
+    given = {**_UNASKED, **(options or {}), **files.reader_options, **ALL_FILES}
     relation = tools.relation(
         index,
         partition_schema,

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.arrow.footers import read_footers
 from indextables.arrow.write import Rewritten, WriteTarget, Written
 from indextables.core.conditions.predicate import Predicate
 from indextables.core.conditions.render import to_spark_sql
-from indextables.engines.spark.files import GROUP, read_groups
+from indextables.engines.spark.files import GROUP, check_all_read, read_groups, row_counts
 from indextables.engines.spark.fit import quoted
 from indextables.engines.spark.native_write import (
     NativeWriter,
@@ -29,13 +29,16 @@ def rewrite_splits(
 ) -> dict[str, Rewritten]:
     """Each split without the rows the condition is TRUE for; untouched ones are left out."""
     store = writer.place.store
+    seen = Observation()
     rows = read_groups(writer.session, writer.place, [[split] for split in splits], target)
+    rows = rows.observe(seen, F.count(F.lit(1)).alias("rows"))
     kept = rows.where(~F.coalesce(F.expr(to_spark_sql(condition)), F.lit(False)))
     columns = [F.col(quoted(name)) for name in (*target.file_schema.names, GROUP)]
     with writer.directory(target) as location:
         writer.run(kept.select(columns), [GROUP], location)
         by_split = group_files(writer.new_files(target), target)
-        counts = _row_counts(store, splits)
+        check_all_read(seen.get["rows"], store, splits)
+        counts = row_counts(store, splits)
     found = {}
     for number, split in enumerate(splits):
         files = by_split.get(number, [])
@@ -64,14 +67,6 @@ def _in_place_of(split: Split, files: Sequence[NewFile], target: WriteTarget) ->
 def _as_old_as(split: Split, add: Add) -> Add:
     """The new file keeps the age of the rows it holds: newer log files still win over it."""
     return replace(add, seq=split.seq, file_group=split.file_group, kind=split.kind)
-
-
-def _row_counts(store: LogStore, splits: Sequence[Split]) -> dict[str, int]:
-    known = {split.path: split.stats.num_records for split in splits}
-    unknown = [key for key, rows in known.items() if rows is None]
-    footers = read_footers(store.filesystem(), unknown)
-    counted = {key: int(f.num_rows) for key, f in zip(unknown, footers, strict=True)}
-    return {key: counted[key] if rows is None else rows for key, rows in known.items()}
 
 
 def _discard(store: LogStore, files: Sequence[NewFile]) -> None:

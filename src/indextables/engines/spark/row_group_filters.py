@@ -29,6 +29,10 @@ _BY_BOUNDS: Final = {
 }
 UNFILTERED: Final[Mapping[str, str]] = {**_BY_VALUE, **_BY_BOUNDS}
 """Options of a read that skips nothing inside files."""
+ALL_FILES: Final[Mapping[str, str]] = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
+"""Whatever a session says: rows that are silently left out are lost to the query, or to the table."""
+ANY_NAME: Final[Mapping[str, str]] = {"ignoredPathSegmentRegex": "(?!)"}
+"""For a read that lists files: Spark takes a name with a dot or an underscore before it for no data."""
 
 # Where every writer of this library puts its files; their bounds are missing where there is a NaN.
 _OWN_FILES: Final = r"^data/\d+-[0-9a-f-]{36}/"

@@ -15,6 +15,7 @@ from pyspark.sql.sql_formatter import SQLStringFormatter
 from indextables.config import Config
 from indextables.engines.spark import dml
 from indextables.engines.spark.executor import SparkExecutor, spark_executor
+from indextables.engines.spark.fit import quoted
 from indextables.engines.spark.formats import is_ours
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.labels import describing
@@ -26,6 +27,8 @@ from indextables.engines.spark.tables import open_table
 from indextables.errors import IndexTablesError
 from indextables.log.transaction_log import TransactionLog
 from indextables.sql import commands
+
+_LEVEL: Final = "storagelevel"
 
 
 @dataclass(frozen=True)
@@ -158,6 +161,29 @@ def _view(session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame | N
     return nothing(session)
 
 
+def _cached(session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame | None:
+    """CACHE TABLE … AS SELECT: a temporary view that keeps its plan, as `_view` makes one, then cached."""
+    rewritten = rewriter.rewrite(plan.plan())
+    if not rewriter.replaced:
+        return None
+    name = str(plan.tempViewName().eval(jvm_tools().empty_row).toString())
+    _register(frame_of(session, rewritten), name, replace=False, is_global=False)
+    given = jvm_tools().as_java(plan.options())
+    level = next((given.get(key) for key in given.keySet().toArray() if key.lower() == _LEVEL), None)
+    options = f" OPTIONS ('{_LEVEL}' '{level}')" if level else ""
+    try:
+        session.sql(f"CACHE {'LAZY ' if plan.isLazy() else ''}TABLE {quoted(name)}{options}")
+    except Exception:
+        session.catalog.dropTempView(name)
+        raise
+    return nothing(session)
+
+
+def _described(session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame | None:
+    inner = rewriter.rewrite(plan.plan())
+    return frame_of(session, plan.copy(plan.queryText(), inner)) if rewriter.replaced else None
+
+
 def _permanent_view(_session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame | None:
     rewriter.rewrite(plan.query())
     if not rewriter.replaced:
@@ -199,5 +225,7 @@ def _register(frame: DataFrame, name: str, *, replace: bool, is_global: bool) ->
 _REWRITES: Final[Mapping[str, Callable[[SparkSession, Any, Rewriter], DataFrame | None]]] = {
     "ExplainCommand": _explain,
     "CreateViewCommand": _view,
+    "CacheTableAsSelect": _cached,
+    "DescribeQueryCommand": _described,
     "CreateView": _permanent_view,
 }

@@ -19,7 +19,9 @@ class Insert:
     rows: DataFrame
     overwrite: bool
     partition: Mapping[str, str | None]
-    """PARTITION (day = '…', hour): the text of a fixed value, None for one that the rows bring."""
+    """PARTITION (day = '…'): the text of each fixed value, None for NULL."""
+    open_partitions: tuple[str, ...]
+    """PARTITION (hour): columns whose values the rows bring."""
     columns: tuple[str, ...]
     by_name: bool
     replace_where: str | None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from indextables.engines.spark.formats import is_ours
 from indextables.engines.spark.gateway import jvm_tools
@@ -22,7 +22,7 @@ from indextables.engines.spark.plan_rewrite import name_path
 from indextables.engines.spark.tables import open_table
 from indextables.engines.spark.write_options import WriteOptions
 from indextables.engines.spark.writer import SaveMode, Write, execute
-from indextables.errors import ConfigError
+from indextables.errors import ConfigError, IndexTablesError
 from indextables.log.actions import Txn
 from indextables.ops.condition import Condition
 from indextables.scan.merge import RECORD_KEY
@@ -34,6 +34,21 @@ def install() -> None:
     """`df.writeStream` knows tables of ours; doing it again changes nothing."""
     replace_method(DataStreamWriter, "start", _start)
     replace_method(DataStreamWriter, "toTable", _to_table)
+    replace_method(DataStreamReader, "format", _format)
+
+
+def _format(original: Any) -> Any:
+    """`spark.readStream`: Spark would answer with a stack trace that the data source is missing."""
+
+    def read_format(self: Any, source: str) -> Any:
+        if is_ours(source):
+            raise IndexTablesError(
+                "a table of this format cannot be the source of a stream",
+                hint="load it in each batch: foreachBatch, or a scheduled spark.read",
+            )
+        return original(self, source)
+
+    return read_format
 
 
 def _start(original: Any) -> Any:

@@ -32,6 +32,7 @@ from indextables.engines.spark.plan_rewrite import name_path, relation_path
 from indextables.engines.spark.reader import read_table
 from indextables.engines.spark.statements import HANDLERS, Change, Create, Insert
 from indextables.engines.spark.streaming import install as install_streaming
+from indextables.engines.spark.table_clauses import partition_columns
 from indextables.engines.spark.write_options import WriteOptions
 from indextables.engines.spark.writer import SaveMode, Write, execute
 from indextables.errors import ConfigError, PredicateError
@@ -223,23 +224,13 @@ def _write_to(frame: DataFrame, path: str, plan: Any) -> Write:
     write = Write(frame, path, "append", options, if_missing="error", assign=True)
     if "AsSelect" not in plan.nodeName():
         return write
-    transforms = plan.partitioning()
     properties = jvm_tools().as_java(plan.tableSpec().properties())
     return replace(
         write,
-        partition_by=tuple(map(_partition_column, map(transforms.apply, range(transforms.length())))),
+        partition_by=tuple(partition_columns(plan.partitioning())),
         properties={str(key): str(properties.get(key)) for key in properties.keySet().toArray()},
         assign=False,
     )
-
-
-def _partition_column(transform: Any) -> str:
-    if transform.name() != "identity":
-        raise ConfigError(
-            f"a table cannot be partitioned by {transform.toString()}",
-            hint="add a column with that value and partition by it",
-        )
-    return ".".join(transform.references()[0].fieldNames())
 
 
 def _append(write: Write) -> None:
