@@ -170,6 +170,9 @@ def test_a_data_file_that_is_gone_or_damaged(spark, table, setting):
             text = said(found.value)
             assert found.value.key == key and found.value.version == 1
             assert "vacuum" in text and "REPAIR" in text and table in text
+        with pytest.raises(ObjectNotFoundError) as found:
+            spark.sql(f"DELETE FROM indextables.`{table}` WHERE name LIKE '%x%'")
+        assert key in said(found.value) and "REPAIR" in said(found.value)
     finally:
         if setting:
             spark.conf.unset(f"spark.sql.files.{setting}")

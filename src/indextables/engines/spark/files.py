@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
@@ -19,7 +20,7 @@ from indextables.core.types import Field, StructType, schema_to_json, type_to_ar
 from indextables.engines.spark.fit import as_nullable
 from indextables.engines.spark.location import Place
 from indextables.engines.spark.row_group_filters import ALL_FILES, ANY_NAME, UNFILTERED
-from indextables.errors import StorageError
+from indextables.errors import ObjectNotFoundError, StorageError
 from indextables.log.actions import Add
 from indextables.log.split import Split
 from indextables.storage.base import LogStore
@@ -39,15 +40,18 @@ def read_files(
     """
     # Nullable: Spark would take a NOT NULL column for one that is in every file.
     columns = T.StructType.fromJson(json.loads(schema_to_json(as_nullable(schema))))
-    frame = (
+    reader = (
         session.read.format("parquet")
         .schema(columns)
         # directories say nothing here, and a name may look like a pattern
         .option("recursiveFileLookup", "true")
         .option("__globPaths__", "false")
         .options(**UNFILTERED, **ALL_FILES, **ANY_NAME)
-        .load([f"{place.root}/{key}" for key in keys])
     )
+    try:
+        frame = reader.load([f"{place.root}/{key}" for key in keys])
+    except AnalysisException as error:
+        raise _missing(error, place) or error from None
     listed = len(frame._jdf.inputFiles())  # noqa: SLF001
     if listed < len(set(keys)):
         raise StorageError(
@@ -56,6 +60,18 @@ def read_files(
             hint="do this without Spark, with a method of Table: it rewrites them under other names",
         )
     return frame
+
+
+def _missing(error: AnalysisException, place: Place) -> ObjectNotFoundError | None:
+    """What Spark says of the first file that is not there, as our other readers say it."""
+    if error.getCondition() != "PATH_NOT_FOUND":
+        return None
+    path = (error.getMessageParameters() or {}).get("path", "")
+    return ObjectNotFoundError(
+        f"the data file {path!r} of {place.root} is in the log, but not in the store",
+        hint="Table.check() lists every such file, and REPAIR INDEXFILES TRANSACTION LOG makes a log without them",
+        uri=place.root,
+    )
 
 
 def of_file(rows: DataFrame, name: str) -> Column:
