@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from pyspark.sql import functions as sf
 from support.spark_tables import days, write_table
 
 import indextables as it
+from indextables.engines.spark.location import Place
+from indextables.engines.spark.write_directory import why_unwritable
 from indextables.errors import (
     ConfigError,
     IndexTablesError,
@@ -23,6 +26,7 @@ from indextables.errors import (
     TableNotFoundError,
     UnsupportedTypeError,
 )
+from indextables.storage.local import LocalStore
 
 
 @pytest.fixture
@@ -72,6 +76,58 @@ def test_a_path_that_is_no_table(spark, tmp_path):
     with pytest.raises(NotATableError) as found:
         rows(spark, str(tmp_path / "plain"))
     assert "convert" in said(found.value)
+
+
+NO_DIRECTORY = "/proc/t"
+"""Where nobody can make a directory, whoever runs the tests."""
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        lambda s, p: write(s.range(3)).save(p),
+        lambda s, p: write(s.range(3)).mode("upsert").option("recordKey", "id").save(p),
+        lambda s, p: s.sql(f"CREATE TABLE indextables.`{p}` AS SELECT 1 AS id"),
+        lambda s, p: s.sql(f"CREATE TABLE indextables.`{p}` (id INT)"),
+    ],
+)
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a place like /proc")
+def test_a_target_that_cannot_be_written(spark, tmp_path, attempt):
+    """Below a file, or where no directory can be made: said before any job runs, and nothing is left."""
+    (tmp_path / "file").write_text("x")
+    for target in (NO_DIRECTORY, str(tmp_path / "file" / "t")):
+        with pytest.raises(StorageError) as found:
+            attempt(spark, target)
+        assert target in said(found.value) and found.value.hint
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_directory_that_became_unwritable(spark, table):
+    """The rows that are there stay, and the next write succeeds once the reason is gone."""
+    more = rows(spark, table).localCheckpoint()
+    data = Path(table) / "data"
+    data.rename(f"{table}/kept")
+    data.write_text("x")
+    with pytest.raises(StorageError) as found:
+        write(more).mode("append").save(table)
+    assert "nothing can be written to" in said(found.value)
+    data.unlink()
+    Path(f"{table}/kept").rename(data)
+    write(more).mode("append").save(table)
+    assert rows(spark, table).count() == 40
+
+
+def test_what_stopped_a_job_names_its_place_only(spark):
+    """A full disk and a refusal by the target are ours to tell; a source that is refused is not."""
+    java = spark.sparkContext._jvm.java
+    place = Place(LocalStore("/data/t"), "s3a://bucket/t")
+
+    def told(cause):
+        return why_unwritable(java.lang.RuntimeException("Task failed", cause), place)
+
+    assert "space" in said(told(java.io.IOException("No space left on device")))
+    assert "bucket/t" in said(told(java.nio.file.AccessDeniedException("s3a://bucket/t/data/0-a: 403")))
+    assert told(java.nio.file.AccessDeniedException("s3a://other/rows: 403")) is None
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,8 @@ from indextables.core.types import (
     is_orderable,
     leaves,
 )
-from indextables.errors import NotATableError, ObjectNotFoundError
+from indextables.errors import NotATableError, ObjectNotFoundError, StorageError
+from indextables.storage.failures import failure
 
 _TEXT: Final = (PrimitiveType("string"), PrimitiveType("binary"))
 
@@ -45,6 +46,10 @@ def read_footers(filesystem: Any, keys: Sequence[str], threads: int = 16) -> lis
             raise NotATableError(
                 f"{key!r} is not a Parquet file: {e}", hint="remove the file or write it again", key=key
             ) from e
+        except StorageError:
+            raise
+        except OSError as e:
+            raise failure(f"the data file {key!r} cannot be read: {e}", e, key) from e
 
     if len(keys) < 2:
         return [read(key) for key in keys]

@@ -20,6 +20,7 @@ from indextables.core.types import (
     is_float,
     schema_to_arrow,
 )
+from indextables.storage.failures import writing_file
 
 _OPTIONS: Final[dict[str, Any]] = {
     "compression": "zstd",
@@ -56,12 +57,13 @@ class ParquetSplit:
         self.nan_columns = nan
         self.rows = 0
         self._arrow_schema = schema_to_arrow(schema)
-        filesystem.create_dir(key.rpartition("/")[0], recursive=True)
-        self._file = filesystem.open_output_stream(key)
         statistics = columns_with_statistics(schema, nan)
-        self._writer = pq.ParquetWriter(
-            self._file, self._arrow_schema, write_statistics=statistics, **_OPTIONS
-        )
+        with writing_file(key):
+            filesystem.create_dir(key.rpartition("/")[0], recursive=True)
+            self._file = filesystem.open_output_stream(key)
+            self._writer = pq.ParquetWriter(
+                self._file, self._arrow_schema, write_statistics=statistics, **_OPTIONS
+            )
 
     @property
     def size(self) -> int:
@@ -70,14 +72,16 @@ class ParquetSplit:
 
     def write(self, rows: pa.Table) -> None:
         """These rows as one row group."""
-        self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
+        with writing_file(self.key):
+            self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
         self.rows += rows.num_rows
 
     def close(self) -> FileWritten:
         """Writes the footer; the file is complete, but not yet on the disk for sure."""
-        self._writer.close()
-        size = self.size
-        self._file.close()
+        with writing_file(self.key):
+            self._writer.close()
+            size = self.size
+            self._file.close()
         return FileWritten(self.key, self.rows, size, time.time_ns() // 1_000_000)
 
     def abandon(self) -> None:

@@ -20,6 +20,7 @@ from indextables.errors import ObjectNotFoundError, StorageError
 from indextables.log.split import Split
 from indextables.scan.stats import Recorder
 from indextables.storage.base import LogStore
+from indextables.storage.failures import failure
 
 _BATCH_BYTES: Final = 16 << 20
 _BATCH_ROWS: Final = 1 << 16
@@ -98,11 +99,8 @@ def open_split(filesystem: Any, split: Split, recorder: Recorder) -> Any:
 
 
 def _unreadable(split: Split, error: Exception) -> StorageError:
-    return StorageError(
-        f"the data file {split.path!r} cannot be read: {error}",
-        hint="Table.check(deep=True) names every file that is damaged",
-        key=split.path,
-    )
+    hint = "Table.check(deep=True) names every file that is damaged"
+    return failure(f"the data file {split.path!r} cannot be read: {error}", error, split.path, hint)
 
 
 def read_split(

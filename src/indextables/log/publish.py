@@ -30,6 +30,7 @@ _PAUSES: Final = (0.05, 0.2, 0.8, 2.0)
 
 _REFUSED: Final = frozenset(
     {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT, errno.ENAMETOOLONG}
+    | {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 )
 """The system itself said no, and nothing is there: that is no doubt, and asking again does not help."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -15,17 +14,12 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from indextables.errors import ObjectExistsError, ObjectNotFoundError, StorageError
 from indextables.storage import durable
 from indextables.storage.base import ObjectMeta
+from indextables.storage.failures import failure
 from indextables.storage.keys import check_key, check_new_key, check_range, is_temporary, why_not_a_key
 
 # Without O_NONBLOCK, opening a named pipe that somebody left in the table would hang for ever.
 _READ: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
-_HINTS: Final = {
-    errno.EACCES: "whoever runs this needs permission to read the table's directory, and to write it",
-    errno.EROFS: "the file system is mounted read-only",
-    errno.ENOSPC: "free some space and try again: what was committed is safe",
-    errno.EDQUOT: "free some space and try again: what was committed is safe",
-}
 
 
 class LocalStore:
@@ -123,6 +117,13 @@ class LocalStore:
                 durable.fsync_directory(directory)
             if directories:
                 self._make(self._root)  # nothing to make: it syncs the root's own name
+
+    def try_directory(self, key: str) -> None:
+        """StorageError if no directory of this name, which is free, can be made; it is gone again."""
+        path = self._path(check_new_key(key))
+        with _writing(key):
+            path.mkdir(parents=True)
+            path.rmdir()  # not the ones above it: another writer may be about to use them
 
     def filesystem(self) -> Any:
         """Arrow's own local file system below the root: native reads, no Python in between."""
@@ -247,9 +248,4 @@ def _writing(key: str) -> Iterator[None]:
         raise
     except OSError as error:
         where = error.filename if isinstance(error.filename, str) else key or "the table's directory"
-        raise StorageError(
-            f"{where!r}: {error.strerror or error}",
-            hint=_HINTS.get(error.errno or 0),
-            key=key,
-            errno=error.errno,
-        ) from error
+        raise failure(f"{where!r}: {error.strerror or error}", error, key) from error

@@ -42,7 +42,8 @@ class ObjectStore:
         self._options = dict(options)
         location = root_of(uri)
         if location is None or location.family not in {"s3", "gs", "az"} or not location.authority:
-            raise StorageError(f"{uri!r} does not name a bucket", hint="s3://bucket/path", uri=uri)
+            hint = f"{uri.partition(':')[0]}://bucket/path"
+            raise StorageError(f"{uri!r} does not name a bucket", hint=hint, uri=uri)
         if location.path:
             check_key(location.path)
         self._location = location

@@ -110,6 +110,15 @@ class HadoopStore:
     def sync_files(self, keys: Iterable[str]) -> None:
         """Nothing to do: a closed file is as durable as this file system makes it."""
 
+    def try_directory(self, key: str) -> None:
+        """StorageError if no directory of this name, which is free, can be made; it is gone again."""
+        path = self._path(_check_hadoop_name(check_new_key(key)))
+        self._refuse_unless_exclusive()
+        with _calling(key, writing=True):
+            if not self._filesystem.mkdirs(path):
+                raise StorageError(f"{key!r}: the directory cannot be made", key=key)
+            self._filesystem.delete(path, True)
+
     def filesystem(self) -> Any:
         """The files as an Arrow file system."""
         return filesystem_over(self)

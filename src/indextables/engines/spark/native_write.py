@@ -23,9 +23,9 @@ from indextables.core.types import Field, PrimitiveType
 from indextables.engines.spark.fit import quoted
 from indextables.engines.spark.footers import footer_stats
 from indextables.engines.spark.gaps import fill_gaps
-from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.location import Place
 from indextables.engines.spark.row_checks import nameable, not_null, promises_in_words
+from indextables.engines.spark.write_directory import fresh_directory
 from indextables.log.actions import Add
 
 _OPTIONS: Final[Mapping[str, str]] = {
@@ -75,13 +75,9 @@ class NativeWriter:
     @contextmanager
     def directory(self, target: WriteTarget) -> Iterator[str]:
         """A fresh directory, gone again if anything fails in here; a broken promise is told in words."""
-        location = f"{self.place.root}/{target.directory}"
-        try:
-            with promises_in_words():
-                yield location
-        except BaseException:
-            self._remove(location)
-            raise
+        fresh = fresh_directory(self.session, self.place, target.directory)
+        with fresh as location, promises_in_words():
+            yield location
 
     def run(self, frame: DataFrame, partition_by: Sequence[str], location: str) -> None:
         """The job: Parquet files as every table has them, one directory per partition."""
@@ -105,13 +101,6 @@ class NativeWriter:
         whole = fill_gaps(self.session, self.place, stats, target)
         store.sync_files(stats)
         return [NewFile(m.key, m.size, m.modified_ms, whole[m.key]) for m in listed if m.key in whole]
-
-    def _remove(self, location: str) -> None:
-        """Best effort: vacuum finds what stays."""
-        with suppress(Exception):
-            path = jvm_tools().path(location)
-            conf = self.session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
-            path.getFileSystem(conf).delete(path, True)
 
 
 def _as_directories(frame: DataFrame, target: WriteTarget, more: Sequence[str]) -> DataFrame:
