@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indextables.arrow.keys import KeyIndex, hidden_mask, repeated_mask
+from indextables.arrow.keys import (
+    KeyIndex,
+    distinct_numbers,
+    hidden_mask,
+    repeated_mask,
+    surely_distinct,
+)
 
 UTC = dt.UTC
 DOMAINS = {
@@ -80,7 +86,26 @@ def test_repeated_keys_are_those_an_earlier_row_has(data):
     kinds, rows, _ = data
     keys = [key for key, _ in rows]
     expected = [key in keys[:i] for i, key in enumerate(keys)]
-    assert repeated_mask(table_of(kinds, keys)).tolist() == expected
+    table = table_of(kinds, keys)
+    assert repeated_mask(table).tolist() == expected
+    assert not (surely_distinct(table) and any(expected))
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.int8(), pa.date32(), pa.timestamp("us")], ids=str)
+def test_numbers_in_any_order_are_surely_distinct(kind):
+    """Without an index; a repeated one, a NULL or a second column is left to the index."""
+    there = pa.array([3, 1, 2], pa.int32() if kind == pa.date32() else pa.int64()).cast(kind)
+    assert surely_distinct(pa.table({"k": there}))
+    assert surely_distinct(pa.table({"k": there.slice(0, 0)}))
+    assert not surely_distinct(pa.table({"k": pa.concat_arrays([there, there])}))
+    assert not surely_distinct(pa.table({"k": pa.concat_arrays([there, pa.nulls(1, kind)])}))
+    assert not surely_distinct(pa.table({"k": there, "l": there}))
+
+
+@given(st.lists(st.sampled_from([-(2**63), -1, 0, 7, 2**63 - 1])))
+def test_distinct_numbers_are_sorted(numbers):
+    """As `np.unique` gives them, also where a difference would overflow."""
+    assert distinct_numbers(np.array(numbers, np.int64)).tolist() == sorted(set(numbers))
 
 
 def test_one_number_for_a_whole_side_and_chunked_columns():

@@ -111,10 +111,14 @@ def _canonical(array: pa.Array) -> pa.Array:
 
 def _codes(arrays: Sequence[pa.Array]) -> np.ndarray[Any, np.dtype[np.int64]]:
     """One number per row, equal exactly for rows with equal values."""
-    codes = np.zeros(len(arrays[0]), np.int64)
+    codes: np.ndarray[Any, np.dtype[np.int64]] | None = None
     for array in arrays:
         encoded = array.dictionary_encode(null_encoding="encode")
         indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        if codes is None:
+            codes = indices
+            continue
         # renumbered after each column, so that the product cannot overflow
         _, codes = np.unique(codes * max(len(encoded.dictionary), 1) + indices, return_inverse=True)
+    assert codes is not None
     return codes

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.arrow.keys import KeyIndex, Numbers
+from indextables.arrow.keys import KeyIndex, Numbers, distinct_numbers
 from indextables.arrow.read import Reading, read_batches
 from indextables.core.conditions.predicate import And, Compare, IsIn, Literal, Predicate, Ref
 from indextables.core.types import DataType, StructType
@@ -52,6 +52,11 @@ class Places:
     homes: Numbers
     groups: tuple[Home, ...]
 
+    @classmethod
+    def nowhere(cls) -> Places:
+        """No row has one of the keys."""
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), ())
+
 
 def key_condition(keys: pa.Table, schema: StructType) -> Predicate:
     """TRUE for every row that has one of these keys, and for as few others as ranges and lists can say."""
@@ -81,7 +86,7 @@ def live_places(
     def find(split: Split) -> Numbers:
         found = [index.find(batch) for batch in read_batches(reading, [split])]
         numbers = np.concatenate(found) if found else np.zeros(0, np.int64)
-        return np.unique(numbers[numbers >= 0])
+        return distinct_numbers(numbers[numbers >= 0])
 
     with ThreadPoolExecutor(_THREADS, "indextables-place") as pool:
         # each in a copy of this thread's context, where queries count what they open
@@ -102,11 +107,15 @@ def live_places(
 
 
 def _within(name: str, dtype: DataType, column: Any) -> Iterator[Predicate]:
-    ref, distinct = Ref((name,)), pc.unique(column)
+    ref = Ref((name,))
+    # A few rows may show that there are too many values; only if they do not, all are looked at.
+    distinct = pc.unique(column.slice(0, 2 * LONGEST_LIST))
+    if len(distinct) <= LONGEST_LIST:
+        distinct = pc.unique(column)
     if len(distinct) <= LONGEST_LIST:
         yield IsIn(ref, tuple(Literal(value, dtype) for value in _natural(distinct)))
         return
-    bounds = pc.min_max(distinct)
+    bounds = pc.min_max(column)
     low, high = _natural(pa.array([bounds["min"], bounds["max"]], column.type))
     yield Compare(">=", ref, Literal(low, dtype))
     yield Compare("<=", ref, Literal(high, dtype))

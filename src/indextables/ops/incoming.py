@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -16,7 +17,7 @@ from indextables.ops.keyed import distinct_rows, rule_of
 from indextables.scan.merge import MergeMode, MergeRule
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Incoming:
     """The rows of an upsert as this version of the table takes them."""
 
@@ -24,7 +25,12 @@ class Incoming:
     rule: MergeRule
     rows: pa.Table
     """The columns the data gives, in the table's order and types."""
-    index: KeyIndex
+    known_index: KeyIndex | None = None
+
+    @cached_property
+    def index(self) -> KeyIndex:
+        """The keys of the rows, to find them in files; not needed where no file can have one."""
+        return self.known_index or KeyIndex.of(self.keys)
 
     @property
     def keys(self) -> pa.Table:
@@ -53,8 +59,8 @@ def fitted(raw: pa.Table, metadata: Metadata, *, merge_schema: bool, is_late: bo
         given = {name.lower() for name in (*raw.column_names, *rule.key)}
         schema = StructType(tuple(field for field in schema if field.name.lower() in given))
         merge = False
-    rows = distinct_rows(raw, schema, rule, merge=merge)
-    return Incoming(metadata, rule, rows, KeyIndex.of(rows.select(list(rule.key))))
+    rows, index = distinct_rows(raw, schema, rule, merge=merge)
+    return Incoming(metadata, rule, rows, index)
 
 
 def completed(rows: pa.Table, new: Incoming) -> pa.Table:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.arrow.conform import check_fits, conform
-from indextables.arrow.keys import Numbers, repeated_mask
+from indextables.arrow.keys import KeyIndex, Numbers, surely_distinct
 from indextables.arrow.log_files import as_new_groups, write_log
 from indextables.arrow.place import Home, key_condition
 from indextables.arrow.write import WriteTarget, Written, write_splits
@@ -47,13 +47,19 @@ def rule_of(metadata: Metadata, verb: str) -> MergeRule:
     return rule
 
 
-def distinct_rows(raw: pa.Table, schema: StructType, rule: MergeRule, *, merge: bool) -> pa.Table:
-    """The data as rows of this schema; DuplicateKeyError if two of them have one key."""
+def distinct_rows(
+    raw: pa.Table, schema: StructType, rule: MergeRule, *, merge: bool
+) -> tuple[pa.Table, KeyIndex | None]:
+    """The data as rows of this schema; DuplicateKeyError if two of them have one key.
+
+    With them comes the index of their keys, if it took one to find that out.
+    """
     check_fits(raw.schema, schema, merge=merge)
     rows = pa.Table.from_batches(conform(raw.to_batches(), schema), schema_to_arrow(schema))
     keys = rows.select(list(rule.key))
-    repeated = repeated_mask(keys)
-    if repeated.any():
+    index = None if surely_distinct(keys) else KeyIndex.of(keys)
+    if index is not None and index.size < rows.num_rows:
+        repeated = index.repeated()
         first = int(np.argmax(repeated))
         key = {name: _shown(keys.column(name)[first]) for name in rule.key}
         raise DuplicateKeyError(
@@ -63,7 +69,7 @@ def distinct_rows(raw: pa.Table, schema: StructType, rule: MergeRule, *, merge: 
             row=first,
             record_key=key,
         )
-    return rows
+    return rows, index
 
 
 def _shown(value: Any) -> Any:
@@ -93,7 +99,7 @@ def write_first(
         return executor.write(prepared, target)
     if isinstance(executor, WritesByKey):
         return executor.write_keyed(prepared, target, rule.key)
-    rows = distinct_rows(executor.fetch(prepared), metadata.schema, rule, merge=False)
+    rows, _ = distinct_rows(executor.fetch(prepared), metadata.schema, rule, merge=False)
     return as_new_groups(write_splits(rows.to_batches(), store, target))
 
 

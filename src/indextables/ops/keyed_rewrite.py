@@ -160,7 +160,7 @@ class KeyedRewritePlanner:
             metadata = evolved(metadata, merged_schema(metadata.schema, incoming))
         # what has fitted once may lack a column that the table got since: that one is NULL
         merge = self.merge_schema or bool(self._replacements)
-        rows = distinct_rows(self.raw, metadata.schema, rule, merge=merge)
+        rows, _ = distinct_rows(self.raw, metadata.schema, rule, merge=merge)
         within = None if isinstance(self.condition, SamePartitions) else self.condition.bound(snapshot)
         if within is not None:
             inside = all_within(rows.to_batches(), within, metadata.partition_columns)

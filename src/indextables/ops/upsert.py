@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from indextables.arrow.keys import KeyIndex, Numbers
+from indextables.arrow.keys import KeyIndex, Numbers, distinct_numbers
 from indextables.arrow.place import Home, Places, key_condition, live_places
 from indextables.arrow.read import Reading, read_batches, units_of
 from indextables.arrow.write import Written, partition_texts
@@ -19,6 +19,7 @@ from indextables.core.types import schema_to_arrow
 from indextables.log.actions import Action, Metadata, Txn
 from indextables.log.plan import CommitPlan, Upsert
 from indextables.log.snapshot import Snapshot
+from indextables.log.split import Split
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.executor import Executor
 from indextables.ops.incoming import Incoming, completed, fitted
@@ -87,14 +88,7 @@ class UpsertPlanner:
         """The log files and new groups that bring these rows into this snapshot."""
         new = self._fitted(snapshot.metadata)
         condition = condition_on(new.keys, new.metadata.schema, snapshot)
-        places = live_places(
-            self.files.store,
-            new.metadata.schema,
-            new.rule.key,
-            snapshot.splits(may_match(condition, snapshot.index())),
-            wanted=new.keys,
-            index=new.index,
-        )
+        places = self._places(new, snapshot.splits(may_match(condition, snapshot.index())))
         settled = settle(new, places)
         wanted = _logs_of(new, settled, places.groups)
         logs = self.files.logs(new.metadata, snapshot.version, wanted)
@@ -105,6 +99,19 @@ class UpsertPlanner:
             self.operation,
             (*metadata, *((self.txn,) if self.txn else ()), *adds_of(*logs, *bases)),
             metrics={**metrics_of(*logs, *bases), **settled.metrics},
+        )
+
+    def _places(self, new: Incoming, splits: Sequence[Split]) -> Places:
+        """Where the keys are; none of these files, and the keys need not even be indexed."""
+        if not splits:
+            return Places.nowhere()
+        return live_places(
+            self.files.store,
+            new.metadata.schema,
+            new.rule.key,
+            splits,
+            wanted=new.keys,
+            index=new.index,
         )
 
     def _verb(
@@ -134,7 +141,9 @@ class UpsertPlanner:
         inserted = settled.inserted
         if not len(inserted):
             return []
-        rows, what = new.rows.take(inserted), inserted.tobytes()
+        # all rows of an empty table's first upsert are new: they need not be copied
+        rows = new.rows if len(inserted) == new.rows.num_rows else new.rows.take(inserted)
+        what = inserted.tobytes()
         if new.is_partial:
             moved = settled.homes[inserted] >= 0
             parts = (
@@ -183,7 +192,7 @@ class Settled:
         """The numbers for the commit."""
         moved = int(np.count_nonzero(self.homes[self.inserted] >= 0))
         kept = int(np.count_nonzero(self.stays))
-        touched = np.union1d(self.homes[self.stays], self.leaves[0])
+        touched = distinct_numbers(np.concatenate((self.homes[self.stays], self.leaves[0])))
         return {
             "numOutputRows": len(self.stays),
             "numInsertedRows": len(self.stays) - kept - moved,
@@ -197,6 +206,8 @@ def settle(new: Incoming, places: Places) -> Settled:
     """A row stays in the group that has its key if that is in the row's partition."""
     homes = np.full(new.rows.num_rows, -1, np.int64)
     stays = np.zeros(new.rows.num_rows, np.bool_)
+    if not len(places.keys):
+        return Settled(stays, homes, (places.homes, places.keys))
     rows = new.index.rows()[places.keys]
     mine, theirs = _partition_codes(new, places.groups)
     fits = mine[rows] == theirs[places.homes]

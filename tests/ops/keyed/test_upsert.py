@@ -24,7 +24,9 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.ops.append import append
 from indextables.ops.create import as_schema, new_metadata
 from indextables.ops.create_as import create_as
+from indextables.ops.keyed import Files
 from indextables.ops.replace import replace_table
+from indextables.ops.upsert import UpsertPlanner
 from indextables.storage.open import open_store
 
 SCHEMA = pa.schema(
@@ -53,6 +55,21 @@ def new(path, *, mode="record", partitions=(), **more):
 def files(table):
     """(kind, block, rows) of every file, oldest first."""
     return [(s.kind, s.block, s.stats.num_records) for s in table.snapshot().splits()]
+
+
+def test_the_first_rows_are_not_looked_up(path):
+    """No key can be in an empty table, so that an upsert costs what an append does: no index, no copy."""
+    table = new(path)
+    log = TransactionLog(open_store(path))
+    planner = UpsertPlanner(rows("a", 2, 1, 3), Files(log.store, None))
+    planner(log.snapshot())
+    (incoming,) = planner._incoming.values()
+    assert "index" not in vars(incoming)
+    table.upsert(rows("a", 2, 1, 3))
+    planner(log.snapshot())
+    assert incoming.index.size == 3 and "index" in vars(incoming)
+    with pytest.raises(DuplicateKeyError):
+        new(f"{path}2").upsert(rows("b", 5, 4, 5))
 
 
 # -- what a table with a key is -------------------------------------------------------------------
@@ -272,7 +289,7 @@ def test_more_keys_than_a_list_can_name_are_found_by_their_range(path):
 def test_new_groups_are_split_at_the_target_size(path):
     """One base each."""
     table = new(path, options={"spark.indextables.write.targetFileSize": "16KB"})
-    ids = range(6000)
+    ids = range(9000)
     data = pa.table(
         {"id": ids, "v": [f"{i * 7919 % 10007:08}" * 3 for i in ids], "w": ids, "p": ["a"] * len(ids)},
         SCHEMA,
