@@ -23,7 +23,8 @@ def explain(connection: Any, query: str, params: Any = None) -> list[Operator]:
 
     Raises what DuckDB raises, and ValueError if its answer has another form than expected.
     """
-    shown = connection.execute(f"EXPLAIN (FORMAT json) {query}", params).fetchall()
+    # a relation: the result of execute() is the connection's, and another thread could fetch it
+    shown = connection.sql(f"EXPLAIN (FORMAT json) {query}", params=params).fetchall()
     if len(shown) != 1:
         raise ValueError("EXPLAIN answers with one plan")
     plan = json.loads(shown[0][1])

@@ -10,7 +10,7 @@ import itertools
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +21,7 @@ import duckdb
 from indextables.arrow.dataset import TableDataset
 from indextables.core.conditions.predicate import And, Or, Predicate
 from indextables.engines.duckdb.explain import explain
+from indextables.engines.duckdb.shadow import is_select, shadowed
 from indextables.engines.duckdb.views import quoted, select_of
 from indextables.engines.native import native_plan
 from indextables.scan.planner import Planner
@@ -90,9 +91,10 @@ def sql(connection: Any, query: str, params: Sequence[Any] | Mapping[str, Any] |
     needed = _filters(connection, query, params, tables) if _is_plannable(query, tables) else None
     if not needed:
         return connection.sql(query, params=params)
-    with _pruned(connection, {name: tables[name] for name in needed}, needed):
-        relation = connection.sql(query, params=params)
-        # its rows must be read while the pruned views are there
+    with _pruned(connection, {name: tables[name] for name in needed}, needed) as selects:
+        pruned = shadowed(query, selects) if selects else None
+        relation = connection.sql(pruned or query, params=params)
+        # its rows must be read while the relations of our reader are there
         return relation.materialize() if hasattr(relation, "materialize") else relation.execute()
 
 
@@ -111,33 +113,20 @@ def _show(connection: Any, table: _Registered) -> None:
     if table.source is None:
         connection.register(table.name, TableDataset(table.planner))
         return
-    connection._register_arrow_source(table.source_name, table.source)  # noqa: SLF001 - tested for
-    _show_source(connection, table)
-
-
-def _show_source(connection: Any, table: _Registered) -> None:
-    """The view of a source that is registered."""
     from indextables.engines.duckdb.source import REFERENCE  # noqa: PLC0415 - needs a private module
 
-    assert table.source is not None
-    _create_view(
-        connection,
-        table.name,
-        f"SELECT * EXCLUDE ({quoted(REFERENCE)}) FROM {quoted(table.source_name)} "  # noqa: S608 - quoted
-        f"WHERE {quoted(REFERENCE)} = {table.source.reference}",
+    connection._register_arrow_source(table.source_name, table.source)  # noqa: SLF001 - tested for
+    connection.execute(
+        f"CREATE OR REPLACE TEMP VIEW {quoted(table.name)} AS "  # noqa: S608 - quoted
+        f"SELECT * EXCLUDE ({quoted(REFERENCE)}) FROM {quoted(table.source_name)} "
+        f"WHERE {quoted(REFERENCE)} = {table.source.reference}"
     )
-
-
-def _create_view(connection: Any, name: str, select: str) -> None:
-    connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS {select}")
 
 
 def _is_plannable(query: str, tables: Mapping[str, _Registered]) -> bool:
     if not tables or any(table.source is None for table in tables.values()):
         return False
-    statements = duckdb.extract_statements(query)
-    is_select = len(statements) == 1 and statements[0].type == duckdb.StatementType.SELECT
-    return is_select and not _RUNS_WHILE_PLANNED.search(query)
+    return is_select(query) and not _RUNS_WHILE_PLANNED.search(query)
 
 
 def _filters(
@@ -165,7 +154,8 @@ def _filters(
 def _condition(table: _Registered, filters: Sequence[str]) -> Predicate | None:
     """All filters of one scan that the table's source was offered."""
     assert table.source is not None
-    known = tuple(table.source.offered[f] for f in filters if f in table.source.offered)
+    offered = dict(table.source.offered)  # another thread may clear it
+    known = tuple(offered[f] for f in filters if f in offered)
     return And(known) if known else None
 
 
@@ -178,36 +168,36 @@ def _any(conditions: Sequence[Predicate | None]) -> Predicate | None:
 @contextmanager
 def _pruned(
     connection: Any, tables: Mapping[str, _Registered], needed: Mapping[str, Predicate | None]
-) -> Iterator[None]:
-    """The tables as DuckDB's own reader over the files that are needed, and as before afterwards."""
+) -> Iterator[dict[str, str]]:
+    """For each table the SELECT of DuckDB's own reader over the files that are needed."""
     rests: list[str] = []
+    selects: dict[str, str] = {}
     try:
         for name, table in tables.items():
-            rest = _show_pruned(connection, table, needed[name])
-            rests.extend([rest] if rest else [])
-        yield
+            if not _GLOB.search(table.planner.store.uri):
+                selects[table.name] = _select_pruned(connection, table, needed[name], rests)
+        yield selects
     finally:
-        for table in tables.values():
-            _show_source(connection, table)
         for rest in rests:
-            connection.unregister(rest)
+            # nobody knows its name: it may stay if the connection is busy or its transaction failed
+            with suppress(duckdb.Error):
+                connection.unregister(rest)
 
 
-def _show_pruned(connection: Any, table: _Registered, condition: Predicate | None) -> str | None:
-    """Replaces the table's view; the name of the relation that holds what our reader must read, if any."""
+def _select_pruned(
+    connection: Any, table: _Registered, condition: Predicate | None, rests: list[str]
+) -> str:
+    """Of the files the condition needs; those our reader must read become a relation, named in `rests`."""
     planner = table.planner
     plan = planner.plan_bound(condition)
-    if _GLOB.search(planner.store.uri):
-        return None
     found = native_plan(plan, planner.store)
     found.counted(plan)
     rest = None
     if found.others.any():
         rest = f"__indextables_rest_{next(_numbers)}"
-        within = replace(planner, within=found.others)
-        connection.register(rest, TableDataset(within))
-    _create_view(connection, table.name, select_of(found.groups, planner.schema, rest))
+        connection.register(rest, TableDataset(replace(planner, within=found.others)))
+        rests.append(rest)
     _logger.debug(
         "Table %s reads %d of %d files", table.name, plan.report.kept_files, plan.report.total_files
     )
-    return rest
+    return select_of(found.groups, planner.schema, rest)

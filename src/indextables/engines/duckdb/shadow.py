@@ -1,0 +1,39 @@
+"""A query in which some tables are others, and nothing else on the connection changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import duckdb
+
+from indextables.engines.duckdb.views import quoted
+
+_WITH: Final = re.compile(rb"WITH(\s+RECURSIVE\b)?", re.IGNORECASE)
+
+
+def shadowed(query: str, tables: Mapping[str, str]) -> str | None:
+    """The query with these names standing for these SELECTs; None where it takes no WITH.
+
+    A name in WITH hides the table for this query alone: a view replaced for as long as it runs would be
+    seen by other threads of the connection, and would stay if it could not be put back. What reaches
+    the table in another way, by a view of the user's or as `temp.name`, still finds all of it.
+    """
+    text = query.encode()  # places of tokens count bytes
+    start = next((at for at, kind in duckdb.tokenize(query) if kind != duckdb.token_type.comment), 0)
+    own = _WITH.match(text, start)
+    # as one materialised result it would be read whole, whatever each use of it asks for
+    parts = [f"{quoted(name)} AS NOT MATERIALIZED ({select})" for name, select in tables.items()]
+    head, tail = (text[: own.end()], text[own.end() :]) if own else (b"WITH", text)
+    changed = b" ".join((head, ", ".join(parts).encode() + b"," * bool(own), tail)).decode()
+    return changed if is_select(changed) else None
+
+
+def is_select(query: str) -> bool:
+    """Whether it is one statement, and reads."""
+    try:
+        statements = duckdb.extract_statements(query)
+    except duckdb.Error:  # a WITH of its own may have the name, and DESCRIBE takes none
+        return False
+    return len(statements) == 1 and statements[0].type == duckdb.StatementType.SELECT
