@@ -37,6 +37,18 @@ def store_of(path: Location, options: Mapping[str, Any] | None) -> LogStore:
     return path
 
 
+def settings_of(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Options or properties by name."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+        raise ConfigError(
+            f"{given!r:.80} are not settings by name",
+            hint="pass a dict such as {'spark.indextables.checkpoint.interval': 20}",
+        )
+    return given
+
+
 def names_of(names: Names) -> tuple[str, ...]:
     """Names of columns; a text alone is one name, not its letters."""
     return (names,) if isinstance(names, str) else tuple(names)

@@ -16,6 +16,7 @@ from indextables.arguments import (
     not_a_table,
     point_in_time,
     predicate_of,
+    settings_of,
     store_of,
 )
 from indextables.arrow.expressions import Rules
@@ -90,12 +91,12 @@ class Table(Upkeep):
             partition_by=names_of(partition_by),
             record_key=names_of(record_key),
             merge_mode=merge_mode,
-            properties=properties,
+            properties=settings_of(properties),
             name=name,
             description=description,
         )
         store = store_of(path, storage_options)
-        create(TransactionLog(store, Config.of(session=options)), metadata)
+        create(TransactionLog(store, Config.of(session=settings_of(options))), metadata)
         return cls(store, options=options)
 
     @classmethod
@@ -111,9 +112,12 @@ class Table(Upkeep):
     ) -> Table:
         """Adopts a directory of Parquet files where it is: a log is added, no file is touched."""
         store = store_of(path, storage_options)
-        log = TransactionLog(store, Config.of(session=options))
+        log = TransactionLog(store, Config.of(session=settings_of(options)))
         plan = plan_convert(
-            store, partition_schema=partition_schema, properties=properties, progress=progress
+            store,
+            partition_schema=partition_schema,
+            properties=settings_of(properties),
+            progress=progress,
         )
         _convert(log, plan)
         return cls(store, options=options)

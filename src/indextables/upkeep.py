@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from copy import copy
 from typing import Any, Self
 
-from indextables.arguments import Moment, Names, Progress, names_of, point_in_time, predicate_of
+from indextables.arguments import (
+    Moment,
+    Names,
+    Progress,
+    names_of,
+    point_in_time,
+    predicate_of,
+    settings_of,
+)
 from indextables.arrow.executor import ArrowExecutor
 from indextables.config import TARGET_FILE_SIZE, Config
 from indextables.core.curves import Curve
@@ -31,8 +39,8 @@ class Upkeep:
 
     def __init__(self, store: LogStore, options: Mapping[str, Any] | None) -> None:
         self._store = store
-        self._session = dict(options or {})
-        self._log = TransactionLog(store, Config.of(session=options))
+        self._session = dict(settings_of(options))
+        self._log = TransactionLog(store, Config.of(session=self._session))
         self._executor: Executor = ArrowExecutor(store)
 
     def on(self, spark: Any) -> Self:
@@ -160,9 +168,10 @@ class Upkeep:
         return check(self._log, self._executor, deep=deep, progress=progress)
 
     def _options(self, call: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        lowered = {key.lower() for key in call or {}}
+        given = settings_of(call)
+        lowered = {key.lower() for key in given}
         weaker = {key: value for key, value in self._session.items() if key.lower() not in lowered}
-        return {**weaker, **(call or {})}
+        return {**weaker, **given}
 
 
 def _size(size: int | str | None) -> int | None:

@@ -343,6 +343,15 @@ def test_a_setting_that_cannot_work_is_an_error_up_front(settings):
         options(**settings)
 
 
+def test_a_limit_that_cannot_work_is_named_as_it_was_set():
+    """That of the column if it is the column's: the limit of all others is fine."""
+    with pytest.raises(ConfigError, match=r"truncation\.column\.Text\.maxLength is 3, but") as caught:
+        options(**{"strategy": "truncate", "column.Text.maxLength": "3"})
+    assert caught.value.key.endswith("column.Text.maxLength")
+    with pytest.raises(ConfigError, match=r"truncation\.maxLength is 3, but"):
+        options(**{"maxLength": "3", "column.text.strategy": "truncate"})
+
+
 def test_an_unknown_strategy_is_a_warning_and_drops(caplog):
     """The words are those of the design."""
     assert options(strategy="invalid").default.strategy == "drop"

@@ -1,5 +1,8 @@
 """Actions and lines: what is written is read back, and what is not known is not lost."""
 
+import json
+from functools import reduce
+
 import orjson
 import pytest
 from hypothesis import given, settings
@@ -160,6 +163,33 @@ def test_a_field_of_the_wrong_type_names_the_file_the_line_and_the_field(text, s
     with pytest.raises(LogCorruptedError, match=says) as caught:
         read(text.encode())
     assert "000000000000000007.json, line 3" in str(caught.value)
+    assert (caught.value.file, caught.value.line) == (HERE.file, HERE.line)
+
+
+def one(name, kind):
+    """A schema in JSON with this one column."""
+    return {"type": "struct", "fields": [{"name": name, "type": kind, "nullable": True}]}
+
+
+TWICE = {"type": "struct", "fields": one("a", "long")["fields"] + one("a", "string")["fields"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "partitions", "says"),
+    [
+        (TWICE, [], "schemaString is not a schema: it has the column 'a' twice"),
+        (one("s", TWICE), [], "schemaString is not a schema: it has the column 'a' twice"),
+        (one("a", "long"), ["zz"], "partitionColumns names 'zz', which is not a column"),
+        (one("a", "long"), ["a", "a"], "partitionColumns names a column twice"),
+        (reduce(lambda kind, _: one("a", kind), range(90), "long"), [], "nested deeper than 64 levels"),
+    ],
+    ids=["twice", "twice below", "no column", "one partition twice", "deep"],
+)
+def test_metadata_that_no_table_can_have_names_the_line(schema, partitions, says):
+    """Read as it is, it would be a KeyError or a RecursionError of the first query."""
+    metadata = {"id": "x", "schemaString": json.dumps(schema), "partitionColumns": partitions}
+    with pytest.raises(LogCorruptedError, match=says) as caught:
+        read(json.dumps({"metaData": metadata}).encode())
     assert (caught.value.file, caught.value.line) == (HERE.file, HERE.line)
 
 

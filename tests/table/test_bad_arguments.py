@@ -127,3 +127,25 @@ def test_a_directory_that_cannot_be_made_is_no_doubtful_commit(tmp_path):
     with pytest.raises(StorageError, match="Not a directory"):
         it.Table.create(tmp_path / "file" / "t", SCHEMA)
     assert time.monotonic() - began < 1
+
+
+@pytest.mark.parametrize("settings", ["interval=5", [("a", 1)], {1: 2}, 5], ids=str)
+def test_settings_without_names_are_refused(table, settings):
+    """For a table, a handle and a call alike."""
+    for call in (
+        lambda: it.Table.create(f"memory://{uuid4()}", SCHEMA, properties=settings),
+        lambda: it.Table.create(f"memory://{uuid4()}", SCHEMA, options=settings),
+        lambda: it.Table(table.uri, options=settings),
+        lambda: table.append(DATA, options=settings),
+        lambda: table.vacuum(options=settings),
+    ):
+        with pytest.raises(ConfigError, match="not settings by name"):
+            call()
+
+
+@pytest.mark.parametrize("scheme", ["s3", "gs", "az"])
+def test_a_uri_without_a_bucket_is_shown_with_one(scheme):
+    """In its own scheme."""
+    with pytest.raises(StorageError, match="does not name a bucket") as caught:
+        it.Table(f"{scheme}://")
+    assert caught.value.hint == f"{scheme}://bucket/path"

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +14,7 @@ from indextables.errors import (
     ConfigError,
     NotATableError,
     SchemaError,
+    SchemaMismatchError,
     TableExistsError,
     TableNotFoundError,
     UnknownColumnError,
@@ -76,8 +78,35 @@ def test_a_pandas_schema_in_nanoseconds_makes_a_table_of_microseconds(tmp_path):
     assert table.schema == StructType((Field("t", PrimitiveType("timestamp_ntz")),))
 
 
+def nested(levels, wrap):
+    """A schema of one column of structs in structs, or lists in lists."""
+    return pa.schema([("deep", reduce(lambda kind, _: wrap(kind), range(levels), pa.int64()))])
+
+
+def in_struct(kind):
+    return pa.struct([("f", kind)])
+
+
+@pytest.mark.parametrize(("wrap", "most"), [(in_struct, 63), (pa.list_, 31)])
+def test_what_is_nested_as_deep_as_a_table_can_hold_is_read_back(tmp_path, wrap, most):
+    """Also from a checkpoint in parts, which wraps each column once more; one level deeper is refused."""
+    value = reduce(lambda below, _: {"f": below} if wrap is in_struct else [below], range(most), 1)
+    rows = pa.table({"deep": [value, None]}, nested(most, wrap))
+    table = it.Table.create(
+        tmp_path / "t", rows.schema, properties={"spark.indextables.checkpoint.format": "parquet"}
+    )
+    table.append(rows)
+    table.checkpoint()
+    assert it.Table(tmp_path / "t").scan().to_arrow().to_pylist() == rows.to_pylist()
+    with pytest.raises(UnsupportedTypeError, match="nested deeper than 64 levels"):
+        it.Table.create(tmp_path / "u", nested(most + 1, wrap))
+    with pytest.raises(SchemaMismatchError, match="nested deeper than 64 levels"):
+        table.append(pa.table({"deep": pa.nulls(1, nested(1000, wrap).field(0).type)}))
+
+
 REFUSED = [
     ({"schema": pa.schema([])}, SchemaError, "no columns"),
+    ({"schema": nested(300, in_struct)}, UnsupportedTypeError, "nested deeper than 64 levels"),
     ({"schema": 5}, SchemaError, "a int is not a schema"),
     ({"schema": pa.schema([("t", pa.time32("s"))])}, UnsupportedTypeError, "time32"),
     ({"schema": pa.schema([("a", pa.int64()), ("A", pa.int64())])}, SchemaError, "the same name"),

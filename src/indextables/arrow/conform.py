@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.arrow.align import align
+from indextables.core.schema.levels import check_arrow_levels
 from indextables.core.types import (
     DataType,
     Field,
@@ -32,14 +33,14 @@ def as_reader(data: Any) -> pa.RecordBatchReader:
     """A stream of record batches over Arrow, pandas or Polars data; nothing is copied or read yet.
 
     In pandas a missing number is NaN, so NaN of a pandas column becomes NULL; NaN of an Arrow or
-    Polars column stays NaN.
+    Polars column stays NaN. Levels of a pandas index that have a name are columns, others are left out.
     """
     if isinstance(data, pa.RecordBatchReader):
         return data
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if (pandas := sys.modules.get("pandas")) and isinstance(data, pandas.DataFrame):
-        # a frame's own Arrow stream would add its index as columns
+        # a frame's own Arrow stream would add an index without a name as a column
         data = _from_pandas(data)
     if isinstance(data, pa.Table):
         return data.to_reader()
@@ -54,7 +55,10 @@ def as_reader(data: Any) -> pa.RecordBatchReader:
 
 def _from_pandas(frame: Any) -> pa.Table:
     try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
+        # what set_index and groupby took out of the columns is data as well
+        unnamed = [i for i, name in enumerate(frame.index.names) if name is None]
+        whole = frame.reset_index(unnamed, drop=True) if unnamed else frame
+        return pa.Table.from_pandas(whole, preserve_index=len(unnamed) < frame.index.nlevels)
     except (ValueError, TypeError, NotImplementedError) as error:
         reasons = error.args or (error,)
         raise SchemaMismatchError(
@@ -65,6 +69,7 @@ def _from_pandas(frame: Any) -> pa.Table:
 
 def source_schema(schema: pa.Schema) -> StructType:
     """The table schema this data would have, nanosecond timestamps counted as microseconds."""
+    check_arrow_levels(schema)
     return schema_from_arrow(pa.schema([_in_micros(field) for field in schema]))
 
 
@@ -172,7 +177,7 @@ def _type_differences(source: pa.Field, target: Field) -> Iterator[str]:
     if pa.types.is_null(source.type):
         return
     try:
-        found = schema_from_arrow(pa.schema([_in_micros(source)])).fields[0]
+        found = source_schema(pa.schema([source])).fields[0]
     except UnsupportedTypeError as error:
         yield f"column {target.name!r}: {error.message}"
         return

@@ -106,13 +106,14 @@ def _to_protocol(fields: _Fields) -> Protocol:
 def _to_metadata(fields: _Fields) -> Metadata:
     schema = _to_schema(fields, fields.take("schemaString", str, required=True))
     past = fields.take("pastSchemas", list, [])
+    partitions = _to_partitions(fields, schema)
     fields.forget("format", PARQUET_FORMAT)
     return Metadata(
         id=fields.take("id", str, required=True),
         name=fields.take("name", str),
         description=fields.take("description", str),
         schema=schema,
-        partition_columns=fields.texts("partitionColumns"),
+        partition_columns=partitions,
         properties=fields.take("configuration", dict, {}),
         created_time=fields.take("createdTime", int),
         schema_id=fields.take("schemaId", int, 0),
@@ -133,9 +134,32 @@ def _past_id(fields: _Fields, item: Any) -> int:
 
 def _to_schema(fields: _Fields, text: str) -> StructType:
     try:
-        return schema_from_json(text)
+        schema = schema_from_json(text)
     except (SchemaError, ValueError, KeyError, TypeError) as error:
         raise fields.wrong("schemaString", f"is not a schema: {error}") from error
+    if (name := _repeated(schema)) is not None:
+        raise fields.wrong("schemaString", f"is not a schema: it has the column {name!r} twice")
+    return schema
+
+
+def _repeated(struct: StructType) -> str | None:
+    """A name that two fields of one struct have: nobody could say which of them is meant."""
+    names = struct.names
+    if len(set(names)) < len(names):
+        return next(name for i, name in enumerate(names) if name in names[:i])
+    below = (_repeated(f.type) for f in struct if isinstance(f.type, StructType))
+    return next((name for name in below if name is not None), None)
+
+
+def _to_partitions(fields: _Fields, schema: StructType) -> tuple[str, ...]:
+    columns = fields.texts("partitionColumns")
+    known = frozenset(schema.names) if columns else frozenset[str]()
+    for name in columns:
+        if name not in known:
+            raise fields.wrong("partitionColumns", f"names {name!r}, which is not a column")
+    if len(set(columns)) < len(columns):
+        raise fields.wrong("partitionColumns", f"names a column twice: {list(columns)}")
+    return columns
 
 
 def _to_txn(fields: _Fields) -> Txn:

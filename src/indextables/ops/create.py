@@ -11,6 +11,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from indextables.arrow.conform import source_schema
+from indextables.core.schema.levels import check_levels
 from indextables.core.statistics.stats import stats_columns
 from indextables.core.statistics.truncation_options import TruncationOptions
 from indextables.core.types import (
@@ -45,6 +46,7 @@ def new_metadata(
 ) -> Metadata:
     """The metadata of a new table; SchemaError or ConfigError if it could not be written or read."""
     check_names(schema)
+    check_levels(schema)
     texts = {key: _property_text(value) for key, value in (properties or {}).items()}
     partitions = _partition_columns(schema, partition_by)
     texts |= key_properties(texts, schema, record_key, merge_mode, partitions)

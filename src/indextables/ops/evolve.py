@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from indextables.core.schema.levels import check_levels
 from indextables.core.types import DataType, ListType, MapType, StructType, can_widen, type_name
 from indextables.errors import SchemaError, SchemaEvolutionError, SchemaMismatchError
 from indextables.log.actions import Add, Metadata
@@ -66,6 +67,7 @@ def _name_problems(wanted: StructType) -> Iterator[str]:
     """What a new table could not have either, in a new column or inside one: no reader could tell it apart."""
     try:
         check_names(wanted)
+        check_levels(wanted)
     except SchemaError as error:
         yield error.message
 

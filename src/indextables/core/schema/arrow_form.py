@@ -18,6 +18,7 @@ from indextables.core.schema.datatypes import (
     PrimitiveType,
     StructType,
 )
+from indextables.core.schema.levels import check_arrow_levels
 from indextables.errors import UnsupportedTypeError
 
 _TO_ARROW: Final[dict[PrimitiveName, pa.DataType]] = {
@@ -94,6 +95,7 @@ def type_to_arrow(dtype: DataType) -> pa.DataType:
 
 def schema_from_arrow(schema: pa.Schema) -> StructType:
     """The table schema that holds every value this Arrow schema allows, or UnsupportedTypeError."""
+    check_arrow_levels(schema)
     return _struct_from_arrow(list(schema), ())
 
 

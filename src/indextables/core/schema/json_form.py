@@ -20,6 +20,7 @@ from indextables.core.schema.datatypes import (
     PrimitiveType,
     StructType,
 )
+from indextables.core.schema.levels import check_levels
 from indextables.errors import SchemaError, UnsupportedTypeError
 
 _PRIMITIVES: Final[dict[str, PrimitiveName]] = {name: name for name in get_args(PrimitiveName)}
@@ -80,6 +81,7 @@ def schema_from_json(text: str) -> StructType:
         ) from e
     if not isinstance(schema, StructType):
         raise SchemaError(f"a table's schema is a struct, not {text[:200]!r}")
+    check_levels(schema)
     return schema
 
 

@@ -50,16 +50,18 @@ class TruncationOptions:
             config.get(TRUNCATION_MAX_LENGTH), _strategy(config.get(TRUNCATION_STRATEGY))
         )
         columns: dict[FieldPath, TruncationRule] = {}
+        lengths: dict[FieldPath, str] = {}
         for setting in config.column_settings():
             path = _folded(_path(setting))
             rule = columns.get(path, default)
             if setting.option is TRUNCATION_MAX_LENGTH:
                 columns[path] = replace(rule, max_length=setting.value)
+                lengths[path] = setting.key
             else:
                 columns[path] = replace(rule, strategy=_strategy(setting.value))
         enabled = config.get(TRUNCATION_ENABLED)
-        for rule in (default, *columns.values()) if enabled else ():
-            _check(rule)
+        for path, rule in {(): default, **columns}.items() if enabled else ():
+            _check(rule, lengths.get(path, TRUNCATION_MAX_LENGTH.key))
         return cls(enabled, default, columns)
 
     def rule(self, path: FieldPath) -> TruncationRule:
@@ -107,12 +109,11 @@ def _strategy(name: str) -> Strategy:
     return _STRATEGIES.get(name, "drop")
 
 
-def _check(rule: TruncationRule) -> None:
+def _check(rule: TruncationRule, key: str) -> None:
     if rule.strategy == "truncate" and rule.max_length <= len(SUFFIX):
         raise ConfigError(
-            f"{TRUNCATION_MAX_LENGTH.key} is {rule.max_length}, but the strategy 'truncate' alone "
-            f"appends {len(SUFFIX)} characters",
+            f"{key} is {rule.max_length}, but the strategy 'truncate' alone appends {len(SUFFIX)} characters",
             hint=f"set it to {len(SUFFIX) + 1} or more, or use the strategy 'drop' or 'bound'",
-            key=TRUNCATION_MAX_LENGTH.key,
+            key=key,
             value=rule.max_length,
         )
