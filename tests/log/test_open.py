@@ -1,6 +1,7 @@
 """Opening: what is damaged is worked around or named, never misread."""
 
 import logging
+import threading
 import time
 
 import orjson
@@ -526,3 +527,25 @@ def test_the_hint_saves_the_listing_of_old_commits(store):
     )
     assert orjson.loads(store.get(HINT))["version"] == 20
     assert METADATA.id
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_files_are_read_side_by_side_only_where_the_store_is_slow(sound, slow, monkeypatch):
+    """A thread costs more than a local file, and much less than a round trip."""
+    readers = set()
+    monkeypatch.setattr(
+        "indextables.log.load._SLOW", 0.001 if slow else 60
+    )  # a busy machine is no slow store
+
+    class Slow(FaultyStore):
+        def get(self, key):
+            if not key.endswith("_last_checkpoint"):
+                time.sleep(0.01 if slow else 0)
+                readers.add(threading.get_ident())
+            return super().get(key)
+
+    store = copy_of(sound)
+    for key in [HINT, *(NAMES.checkpoint(version) for version in (10, 20))]:
+        store.delete(key)
+    assert numbers(opened(Slow(store))) == list(range(26))
+    assert len(readers) > 4 if slow else readers == {threading.get_ident()}

@@ -311,6 +311,28 @@ def test_few_bad_lines_among_many_do_not_slow_down_the_others(monkeypatch):
     assert sum(read) <= 2 * 64
 
 
+def test_lines_that_are_all_odd_are_not_halved_to_find_that_out(monkeypatch):
+    """Another writer's statistics as a text, with a member we do not know: one call of the parser for each chunk."""
+    calls = []
+    original = bulk._arrow
+    monkeypatch.setattr(
+        bulk, "_arrow", lambda *args, **more: (calls.append(args[1]), original(*args, **more))[1]
+    )
+    stats = orjson.dumps({"numRecords": 7, "minValues": {"id": 1}, "tightBounds": True}).decode()
+    table = adds(*(foreign_add(i, stats=stats) for i in range(5000)))
+    assert calls == [5000, 1, 1, 1, 1024, 1024, 1024, 1024, 904]
+    assert table.column("stats").to_pylist()[4999]["minValues"]["id"] == 1
+    assert set(table.column("extra").to_pylist()) == {'{"stats":{"tightBounds":true}}'}
+
+
+def test_unknown_members_keep_their_order_at_every_depth():
+    """They are written back as they were found."""
+    stats = {"z": 1, "minValues": {"y": 2, "id": 3, "x": {"b": 4, "a": 5}}, "numRecords": 7, "c": 6}
+    row = adds(foreign_add(1, stats=stats)).to_pylist()[0]
+    assert row["extra"] == '{"stats":{"z":1,"minValues":{"y":2,"x":{"b":4,"a":5}},"c":6}}'
+    assert row["stats"]["minValues"]["id"] == 3
+
+
 def test_a_million_bytes_on_one_line_are_one_line():
     """A long statistic is no reason to fail."""
     row = adds(foreign_add(1, stats={"minValues": {"name": "x" * 1_000_000}})).to_pylist()[0]

@@ -76,9 +76,9 @@ def test_a_manifest_names_its_parts_with_size_checksum_and_rows():
     assert hint["sizeInBytes"] > part["size"]
 
 
-def test_auto_writes_json_up_to_ten_thousand_splits_and_parts_above():
+def test_auto_writes_json_up_to_two_thousand_splits_and_parts_above():
     """Small tables stay readable with a text editor."""
-    for count, expected in ((10_000, 0), (10_001, 1)):
+    for count, expected in ((2_000, 0), (2_001, 1)):
         log = new_log(None, *(add_of(i, stats=None) for i in range(count)))
         log.checkpoint()
         assert len(parts(log.store)) == expected

@@ -11,21 +11,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.json as pj
 
-from indextables.log.lenient import Place, dumps, loads
+from indextables.log.layout import Layout
+from indextables.log.lenient import Place, dumps, parse
 from indextables.log.lines import Lines
-from indextables.log.rows import is_finite
+from indextables.log.rows import Known
 
 _TINY: Final = 8
 """Up to so many lines, as in most commits, Python is faster than handing them to Arrow's threads."""
 _FEW: Final = 64
 """Below this many lines, reading each with tolerance is cheaper than halving further."""
+_CHUNK: Final = 1024
+"""Lines that are objects of Python at one time."""
 _AT_ONCE: Final = 64 << 20
 """Bytes for one call of the parser, which counts with 32 bits."""
 _BLOCK: Final = 4 << 20
 """Bytes for one thread of the parser."""
 
-Known: TypeAlias = tuple[dict[str, Any], str | None]
-"""The fields of an action that are known, and the JSON of those that are not."""
 Piece: TypeAlias = tuple[Any, list[str | None] | None]
 """An array of structs, and the unknown fields of each where there are any."""
 
@@ -69,7 +70,7 @@ class Reader:
     """How lines of one kind are read: in bulk by their Arrow type, else one by one."""
 
     name: str
-    wire: Any
+    layout: Layout
     read: Callable[[Any, Place], Known]
     mend: Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -131,12 +132,18 @@ def parse_run(run: Run, low: int, high: int, reader: Reader) -> Iterator[Piece]:
         if found is not None:
             yield from ((array, None) for array in found)
             return
-    if few:
-        yield _one_by_one(run, low, high, reader)
+    if few or _are_odd(run, (low, (low + high) // 2, high - 1), reader):
+        for start in range(low, high, _CHUNK):
+            yield _one_by_one(run, start, min(start + _CHUNK, high), reader)
         return
     middle = (low + high) // 2
     yield from parse_run(run, low, middle, reader)
     yield from parse_run(run, middle, high, reader)
+
+
+def _are_odd(run: Run, rows: Sequence[int], reader: Reader) -> bool:
+    """True if none of these lines can be read in bulk: another writer's, whose lines are all alike."""
+    return all(_bulk(run, row, row + 1, reader) is None for row in rows)
 
 
 def _bulk(run: Run, low: int, high: int, reader: Reader) -> list[Any] | None:
@@ -161,7 +168,7 @@ def _arrow(text: Any, lines: int, reader: Reader, *, trusted: bool) -> list[Any]
             pa.BufferReader(text),
             read_options=pj.ReadOptions(block_size=block, use_threads=block == _BLOCK),
             parse_options=pj.ParseOptions(
-                explicit_schema=pa.schema([(reader.name, reader.wire)]),
+                explicit_schema=pa.schema([(reader.name, reader.layout.kind)]),
                 unexpected_field_behavior="error",
             ),
         )
@@ -177,18 +184,19 @@ def _arrow(text: Any, lines: int, reader: Reader, *, trusted: bool) -> list[Any]
 
 def _one_by_one(run: Run, low: int, high: int, reader: Reader) -> Piece:
     known = [_read_line(run.text(row), run.place(row), reader) for row in range(low, high)]
-    bodies, extras = [body for body, _ in known], [extra for _, extra in known]
-    if high - low > _TINY and all(map(is_finite, bodies)):
+    bodies, extras = [one.body for one in known], [one.extra for one in known]
+    if high - low > _TINY and all(one.plain for one in known):
         text = b"\n".join(dumps({reader.name: body}) for body in bodies)
         found = _arrow(pa.py_buffer(text), len(bodies), reader, trusted=False)
         if found is not None:
             return pa.concat_arrays(found), extras
-    return pa.array([reader.mend(body) for body in bodies], reader.wire), extras
+    return pa.array([reader.mend(body) for body in bodies], reader.layout.kind), extras
 
 
 def _read_line(text: bytes, place: Place, reader: Reader) -> Known:
-    value = loads(text, place)
+    value, plain = parse(text, place)
     others = [name for name, body in value.items() if name != reader.name and body is not None]
     if others:
         raise place.corrupted(f"two actions on one line: {reader.name!r} and {others[0]!r}")
-    return reader.read(value[reader.name], place)
+    known = reader.read(value[reader.name], place)
+    return known if plain else known._replace(plain=False)

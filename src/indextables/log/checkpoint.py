@@ -32,7 +32,7 @@ from indextables.storage.base import LogStore
 
 Format: TypeAlias = Literal["auto", "json", "parquet"]
 
-JSON_LIMIT: Final = 10_000
+JSON_LIMIT: Final = 2_000
 """Splits up to which `auto` writes JSON."""
 _AT_ONCE: Final = 4096
 _INFINITIES: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}

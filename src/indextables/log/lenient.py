@@ -35,14 +35,24 @@ def loads(text: bytes, place: Place) -> Any:
         >>> loads(b'{"min": NaN}', Place("0.json", 1))
         {'min': nan}
     """
+    return parse(text, place)[0]
+
+
+def parse(text: bytes, place: Place) -> tuple[Any, bool]:
+    """The same, and whether it is plain JSON: its texts are clean and its numbers finite.
+
+    Examples:
+        >>> parse(b'{"min": 1}', Place("0.json", 1)), parse(b'{"min": NaN}', Place("0.json", 1))
+        (({'min': 1}, True), ({'min': nan}, False))
+    """
     try:
-        return orjson.loads(text)
+        return orjson.loads(text), True
     except orjson.JSONDecodeError:
         pass
     try:
         # surrogateescape turns half a UTF-8 character into lone surrogates: both are found by one test
         decoded = text.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
-        return json.loads(decoded, strict=False)
+        return json.loads(decoded, strict=False), False
     except json.JSONDecodeError as error:
         # its own text counts lines too, and in here there is only one
         raise place.corrupted(f"not JSON ({error.msg}, column {error.colno})") from None

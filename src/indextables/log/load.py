@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
@@ -26,6 +27,7 @@ from indextables.storage.base import LogStore
 
 _logger: Final = logging.getLogger(__name__)
 _READERS: Final = 8
+_SLOW: Final = 0.001
 
 
 def load(store: LogStore, names: LogNames, version: int | None = None) -> tuple[Snapshot, Listing]:
@@ -150,8 +152,18 @@ def _replayed(base: Snapshot | None, store: LogStore, listing: Listing, target: 
 
 
 def read_bodies(store: LogStore, files: Sequence[LogFile]) -> list[LogBody]:
-    """The texts of these files, read side by side."""
-    if len(files) <= 2:
-        return [read_body(store, file) for file in files]
-    with ThreadPoolExecutor(min(_READERS, len(files))) as pool:
-        return list(pool.map(lambda file: read_body(store, file), files))
+    """The texts of these files: one after the other, and side by side once the store is slow to answer.
+
+    A thread costs more than a local file.
+    """
+    bodies: list[LogBody] = []
+    for file in files:
+        started = time.perf_counter()
+        bodies.append(read_body(store, file))
+        if time.perf_counter() - started > _SLOW:
+            break
+    left = files[len(bodies) :]
+    if not left:
+        return bodies
+    with ThreadPoolExecutor(min(_READERS, len(left))) as pool:
+        return [*bodies, *pool.map(lambda file: read_body(store, file), left)]

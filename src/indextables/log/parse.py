@@ -13,16 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import UnsafePathError
-from indextables.log.bulk import Body, Known, Piece, Reader, Run, gather, parse_run
+from indextables.log.bulk import Body, Piece, Reader, Run, gather, parse_run
+from indextables.log.layout import Layout
 from indextables.log.lenient import Place
 from indextables.log.lines import ADD, REMOVE
-from indextables.log.retype import hollow_is_null
-from indextables.log.rows import add_row, remove_row, with_sound_stats
+from indextables.log.rows import Known, add_row, remove_row, with_sound_stats
 from indextables.log.segments import TOMBSTONES, Shape
 from indextables.storage.paths import file_key, file_keys
 
-_REMOVE: Final = pa.struct(
-    [("path", pa.string()), ("deletionTimestamp", pa.int64()), ("dataChange", pa.bool_())]
+_REMOVE: Final = Layout(
+    pa.struct([("path", pa.string()), ("deletionTimestamp", pa.int64()), ("dataChange", pa.bool_())])
 )
 
 
@@ -45,9 +45,9 @@ def parse_adds(bodies: Sequence[Body], shape: Shape, table_uri: str) -> Rows:
         return with_sound_stats(body, shape)
 
     run = gather(bodies, ADD, "add")
-    pieces = parse_run(run, 0, len(run), Reader("add", shape.wire(), read, mend))
+    pieces = parse_run(run, 0, len(run), Reader("add", shape.layout, read, mend))
     columns = shape.columns()
-    tables = [_table(piece, columns, shape.hollow) for piece in pieces]
+    tables = [_table(piece, columns, shape.layout) for piece in pieces]
     return _with_defaults(_rows(run, _one_table(tables, columns), table_uri))
 
 
@@ -57,7 +57,7 @@ def parse_removes(bodies: Sequence[Body], table_uri: str) -> Rows:
     if not len(run):
         return Rows(no_tombstones(), run.line_of, run.line_of)
     pieces = parse_run(run, 0, len(run), Reader("remove", _REMOVE, remove_row, dict))
-    tables = [_table(piece, TOMBSTONES, frozenset()) for piece in pieces]
+    tables = [_table(piece, TOMBSTONES, _REMOVE) for piece in pieces]
     return _rows(run, _one_table(tables, TOMBSTONES), table_uri)
 
 
@@ -73,13 +73,10 @@ def _one_table(tables: list[Any], columns: Any) -> Any:
     return pa.concat_tables([columns.empty_table(), *tables])
 
 
-def _table(piece: Piece, columns: Any, hollow: frozenset[int]) -> Any:
+def _table(piece: Piece, columns: Any, layout: Layout) -> Any:
     array, extras = piece
-    known = array.flatten()
-    for index in hollow:
-        known[index] = hollow_is_null(known[index])
     extra = pa.array(extras, pa.string()) if extras else pa.nulls(len(array), pa.string())
-    return pa.Table.from_arrays([*known, extra], schema=columns)
+    return pa.Table.from_arrays([*layout.columns(array), extra], schema=columns)
 
 
 def _rows(run: Run, table: Any, table_uri: str) -> Rows:
@@ -139,9 +136,7 @@ def _without_empty_partitions(table: Any) -> Any:
     """Spark stores an empty text as NULL, so here it is NULL too."""
     column = table.column("partition_values")
     kind = column.type
-    if not any(
-        pc.any(pc.equal(pc.struct_field(column, [i]), "")).as_py() for i in range(kind.num_fields)
-    ):
+    if not any(_has_empty(texts) for chunk in column.chunks for texts in chunk.flatten()):
         return table
     array = pa.concat_arrays(column.chunks)
     cleared = [
@@ -152,3 +147,11 @@ def _without_empty_partitions(table: Any) -> Any:
     return table.set_column(
         table.schema.get_field_index("partition_values"), "partition_values", values
     )
+
+
+def _has_empty(texts: Any) -> bool:
+    """True if one of these texts is empty; where none is and none is NULL, a look at the offsets says so."""
+    if len(texts) and not texts.null_count and not texts.offset:
+        at = np.frombuffer(texts.buffers()[1], np.int32)[: len(texts) + 1]
+        return bool((at[1:] == at[:-1]).any())
+    return bool(pc.any(pc.equal(texts, "")).as_py())

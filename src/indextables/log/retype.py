@@ -51,18 +51,3 @@ def without_hollow(kind: Any) -> Any | None:
     fields = [(field.name, without_hollow(field.type)) for field in kind]
     kept = [(name, below) for name, below in fields if below is not None]
     return pa.struct(kept) if kept else None
-
-
-def hollow_is_null(column: Any) -> Any:
-    """The same values; a struct without fields is null, so that storing it loses nothing."""
-    stored = without_hollow(column.type)
-    if stored == column.type:
-        return column
-    if stored is None:
-        return pa.nulls(len(column), column.type)
-    if column.offset:
-        return conform(conform(column, stored), column.type)
-    # the same buffers under a new roof: nothing is copied
-    children = [hollow_is_null(column.field(index)) for index in range(column.type.num_fields)]
-    validity = column.buffers()[0]
-    return pa.Array.from_buffers(column.type, len(column), [validity], children=children)

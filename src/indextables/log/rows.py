@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 import orjson
 import pyarrow as pa
 
 from indextables.core.types import DataType, DecimalType, StructType
 from indextables.errors import LogCorruptedError
-from indextables.log.lenient import Place, dumps, is_clean, loads
+from indextables.log.lenient import Place, dumps, is_clean, parse
 from indextables.log.segments import Shape
 
 _INTEGERS: Final = ("size", "modificationTime", "schemaId", "seq")
@@ -18,26 +19,34 @@ _TEXTS: Final = ("path", "fileGroup", "kind", "block")
 _INFINITIES: Final = {"Infinity": math.inf, "-Infinity": -math.inf}
 
 
-def add_row(value: Any, shape: Shape, place: Place) -> tuple[dict[str, Any], str | None]:
-    """(the fields of an add that are known, the JSON of those that are not)."""
+class Known(NamedTuple):
+    """One action: the fields that are known, and the JSON of those that are not."""
+
+    body: dict[str, Any]
+    extra: str | None
+    plain: bool
+    """True if every text inside it that is JSON itself is JSON as it should be."""
+
+
+def add_row(value: Any, shape: Shape, place: Place) -> Known:
+    """An add, with its partition values and statistics as this shape has them."""
     left = _object(value, "add", place)
     values, unread_values = _partition_values(left.pop("partitionValues", None), shape, place)
-    stats = _stats_object(left.pop("stats", None), place)
+    stats, plain = _stats_object(left.pop("stats", None), place)
+    unread_stats: dict[str, Any] = {}
+    if stats is not None:
+        stats, odd = shape.layout.parts["stats"].divide(stats)
+        unread_stats = {n: part for n, part in odd.items() if is_clean({n: part}) and _is_finite(part)}
     body: dict[str, Any] = {"partitionValues": values, "stats": stats}
     body |= {field: _text(left, field, place) for field in _TEXTS}
     body |= {field: _integer(left, field, place) for field in _INTEGERS}
     body["dataChange"] = _flag(left, "dataChange", place)
-    unread_stats = {
-        name: unread
-        for name, unread in _unread(stats or {}, shape.stats_type).items()
-        if is_clean({name: unread}) and is_finite(unread)
-    }
     left |= {"partitionValues": unread_values} if unread_values else {}
     left |= {"stats": unread_stats} if unread_stats else {}
-    return body, _extra(left, "add", place)
+    return Known(body, _extra(left, "add", place), plain)
 
 
-def remove_row(value: Any, place: Place) -> tuple[dict[str, Any], str | None]:
+def remove_row(value: Any, place: Place) -> Known:
     """The same for a remove."""
     left = _object(value, "remove", place)
     body: dict[str, Any] = {
@@ -45,7 +54,7 @@ def remove_row(value: Any, place: Place) -> tuple[dict[str, Any], str | None]:
         "deletionTimestamp": _integer(left, "deletionTimestamp", place),
         "dataChange": _flag(left, "dataChange", place),
     }
-    return body, _extra(left, "remove", place)
+    return Known(body, _extra(left, "remove", place), plain=True)
 
 
 def _object(value: Any, name: str, place: Place) -> dict[str, Any]:
@@ -113,23 +122,27 @@ def _partition_text(value: Any, place: Place) -> str | None:
             raise place.corrupted(f"a partition value is not a text: {value!a:.80}")
 
 
-def _stats_object(value: Any, place: Place) -> dict[str, Any] | None:
-    """The statistics as an object, also from inside a text, as Delta writes them; None for garbage."""
+def _stats_object(value: Any, place: Place) -> tuple[Mapping[str, Any] | None, bool]:
+    """The statistics as an object, also from inside a text, as Delta writes them; None for garbage.
+
+    And whether such a text is plain JSON.
+    """
+    plain = True
     if isinstance(value, str):
         try:
-            value = loads(value.encode("utf-8", "surrogatepass"), place)
+            value, plain = parse(value.encode("utf-8", "surrogatepass"), place)
         except LogCorruptedError:
-            return None
+            return None, True
     if not isinstance(value, dict):
-        return None
+        return None, plain
     if not _are_paths(value.get("inexact")):
         # which bounds are prefixes is not known any more, so none can be used
         return {
             name: part
             for name, part in value.items()
             if name not in {"minValues", "maxValues", "inexact"}
-        }
-    return value
+        }, plain
+    return value, plain
 
 
 def _are_paths(inexact: Any) -> bool:
@@ -150,24 +163,6 @@ def _are_paths(inexact: Any) -> bool:
 
 def _are_texts(parts: list[Any]) -> bool:
     return all(isinstance(part, str) for part in parts)
-
-
-def _unread(value: dict[str, Any], kind: Any) -> dict[str, Any]:
-    """The members of an object, at any depth, that its Arrow type has no field for."""
-    unread = {}
-    for name, member in value.items():
-        index = kind.get_field_index(name) if is_clean(name) else -1
-        if index < 0:
-            unread[name] = member
-        elif _is_object(member, kind.field(index)) and (
-            below := _unread(member, kind.field(index).type)
-        ):
-            unread[name] = below
-    return unread
-
-
-def _is_object(member: Any, field: Any) -> bool:
-    return isinstance(member, dict) and pa.types.is_struct(field.type)
 
 
 def with_sound_stats(body: dict[str, Any], shape: Shape) -> dict[str, Any]:
@@ -228,15 +223,15 @@ def _sound_number(value: Any) -> float | None:
         return None
 
 
-def is_finite(value: Any) -> bool:
+def _is_finite(value: Any) -> bool:
     """False for what JSON cannot hold: NaN and the infinities, at any depth."""
     match value:
         case float():
             return math.isfinite(value)
         case dict():
-            return all(map(is_finite, value.values()))
+            return all(map(_is_finite, value.values()))
         case list():
-            return all(map(is_finite, value))
+            return all(map(_is_finite, value))
         case _:
             return True
 

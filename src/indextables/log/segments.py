@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from indextables.core.statistics.stats import stats_wire_type
 from indextables.core.types import StructType
 from indextables.log.actions import Metadata
+from indextables.log.layout import Layout
 from indextables.log.part_table import PartTable
-from indextables.log.retype import without_hollow
 
 FIELDS: Final = (
     ("key", "path", pa.string()),
@@ -60,23 +60,14 @@ class Shape:
         """The whole `stats` object, each bound in its wire type."""
         return self._types["stats"]
 
-    def wire(self) -> Any:
+    @cached_property
+    def layout(self) -> Layout:
         """The Arrow type of the body of an `add` whose fields are all known."""
-        return self._wire
+        return Layout(pa.struct([(field, self._types[column]) for column, field, _ in FIELDS]))
 
     def columns(self) -> Any:
         """The Arrow schema of a segment; `extra` is the JSON of tags and of fields that are not known."""
         return self._columns
-
-    @cached_property
-    def hollow(self) -> frozenset[int]:
-        """Which columns have, at some depth, a struct without fields: Parquet cannot store such a one."""
-        kinds = enumerate(self._types.values())
-        return frozenset(index for index, kind in kinds if without_hollow(kind) != kind)
-
-    @cached_property
-    def _wire(self) -> Any:
-        return pa.struct([(field, self._types[column]) for column, field, _ in FIELDS])
 
     @cached_property
     def _columns(self) -> Any:
