@@ -168,3 +168,15 @@ def test_polars_skips_row_groups_by_a_filter_that_is_read_whole(damaged, name):
     assert found.equals(wanted.filter(BY_BOUNDS[name]))
     with pytest.raises(pl.exceptions.ComputeError):
         frame.collect()
+
+
+def test_the_order_of_an_enum_is_its_own(tmp_path):
+    """A text compared with a literal of an Enum is compared by the Enum's categories, not by its letters."""
+    table = it.Table.create(tmp_path / "t", pa.schema([("s", pa.string())]))
+    for value in ("a", "b", "c"):
+        table.append(pa.table({"s": [value]}))
+    middle = pl.lit("b", dtype=pl.Enum(["c", "b", "a"]))
+    visits = it.scan_polars(tmp_path / "t")
+    assert visits.filter(pl.col("s") < middle).collect()["s"].to_list() == ["c"]
+    assert visits.filter(pl.col("s") == middle).collect()["s"].to_list() == ["b"]
+    assert visits.filter(pl.col("s").is_between(middle, middle)).collect()["s"].to_list() == ["b"]

@@ -15,6 +15,7 @@ from indextables.errors import (
     NotATableError,
     SchemaError,
     SchemaMismatchError,
+    StorageError,
     TableExistsError,
     TableNotFoundError,
     UnsupportedTypeError,
@@ -279,3 +280,37 @@ def test_a_converted_table_is_written_like_any_other(tmp_path):
     table.delete("v = 1")
     assert table.scan().to_arrow().to_pylist() == [{"v": 2, "k": 1}, {"v": 3, "k": 2}]
     assert table.check(deep=True).ok
+
+
+@pytest.mark.parametrize("inside", ["data", "data/deeper"])
+def test_a_directory_inside_a_table_is_not_converted(tmp_path, inside):
+    """Its files are that table's: rows it has removed would be back."""
+    table = it.Table.create(tmp_path / "t", pa.schema([("a", pa.int64())]))
+    table.append(pa.table({"a": [1]}))
+    table.delete("a = 1")
+    write(tmp_path / "t" / "data" / "deeper" / "x.parquet", pa.table({"a": [2]}))
+    with pytest.raises(NotATableError, match="lies inside the table") as caught:
+        it.convert(tmp_path / "t" / inside)
+    assert caught.value.hint == f"open that table with Table({str(tmp_path / 't')!r})"
+
+
+@pytest.mark.parametrize("mark", ["_transaction_log", "_delta_log", ".hoodie"])
+def test_a_directory_with_a_table_in_it_is_not_converted(tmp_path, mark):
+    """A warehouse is no table; what its tables have removed would be rows of it."""
+    write(tmp_path / "a.parquet", pa.table({"a": [1]}))
+    write(tmp_path / "deep" / "t" / "b.parquet", pa.table({"a": [2]}))
+    (tmp_path / "deep" / "t" / mark).mkdir()
+    (tmp_path / "deep" / "t" / mark / "000000000000000000.json").write_text("{}")
+    with pytest.raises(NotATableError, match="holds the table 'deep/t'"):
+        it.convert(tmp_path)
+    assert not (tmp_path / "_transaction_log").exists()
+
+
+def test_a_file_that_arrow_cannot_open_is_an_error_of_ours(tmp_path):
+    """As one that may not be read: the error names it."""
+    kind = pa.int64()
+    for level in range(120):
+        kind = pa.struct([(f"f{level}", kind)])
+    write(tmp_path / "deep.parquet", pa.table({"a": pa.nulls(1, kind)}))
+    with pytest.raises(StorageError, match=r"the data file 'deep\.parquet' cannot be read"):
+        it.convert(tmp_path)

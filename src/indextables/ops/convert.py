@@ -30,7 +30,13 @@ from indextables.log.actions import Add, Metadata, Protocol
 from indextables.log.plan import ChangeSchema, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.create import check_names, new_metadata
-from indextables.ops.foreign import foreign_format, parquet_files, unnamable_files
+from indextables.ops.foreign import (
+    foreign_format,
+    parquet_files,
+    table_around,
+    table_within,
+    unnamable_files,
+)
 from indextables.ops.result import CommitResult
 from indextables.ops.target import config_for, truncation_for
 from indextables.storage.base import LogStore, ObjectMeta
@@ -88,6 +94,7 @@ def _files(store: LogStore) -> list[ObjectMeta]:
         raise NotATableError(
             f"{store.uri} is {found.what}: it cannot be converted", hint=hint, uri=store.uri
         )
+    _refuse_tables(store)
     for key, reason in unnamable_files(store):
         raise NotATableError(
             f"the table would lack the rows of {key!a}: {reason}",
@@ -95,6 +102,24 @@ def _files(store: LogStore) -> list[ObjectMeta]:
             file=key,
         )
     return list(parquet_files(store))
+
+
+def _refuse_tables(store: LogStore) -> None:
+    """The files of a table are its own: rows it has removed would be back, and a vacuum would delete ours."""
+    around = table_around(store)
+    if around is not None:
+        raise NotATableError(
+            f"{store.uri} lies inside the table {around}: it cannot be converted",
+            hint=f"open that table with Table({around!r})",
+            uri=store.uri,
+        )
+    within = table_within(meta.key for meta in store.list(""))
+    if within is not None:
+        raise NotATableError(
+            f"{store.uri} holds the table {within!r}: it cannot be converted",
+            hint="convert the directories of plain Parquet files one by one",
+            uri=store.uri,
+        )
 
 
 def _plan(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Final
 from indextables.storage.base import LogStore, ObjectMeta
 from indextables.storage.keys import why_not_a_key
 from indextables.storage.local import LocalStore
+from indextables.storage.paths import LOG_DIRECTORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ _MARKS: Final = (
         "read it with pyiceberg or Spark and append the rows to a new table",
     ),
 )
+_TABLE_MARKS: Final = (LOG_DIRECTORY, "_delta_log", ".hoodie")
 _PARQUET: Final = (".parquet", ".parq", ".pq")
 _FIRST: Final = 10_000
 """So many files are looked at: a wrong path may name the root of a whole disk."""
@@ -46,7 +48,8 @@ _FIRST: Final = 10_000
 
 def foreign_format(store: LogStore) -> Foreign | None:
     """What lies at the store's root; None if nothing does."""
-    if isinstance(store, LocalStore) and Path(store.uri).is_file():
+    # a Path raises where it may not look; the listing below says that in words
+    if isinstance(store, LocalStore) and os.path.isfile(store.uri):  # noqa: PTH113
         return Foreign("a file", "name a directory that is empty or new")
     for prefix, what, hint in _MARKS:
         found = next(iter(store.list(prefix)), None)
@@ -63,6 +66,25 @@ def foreign_format(store: LogStore) -> Foreign | None:
         )
     if first:
         return Foreign("a directory with other files", "choose an empty or new directory")
+    return None
+
+
+def table_around(store: LogStore) -> str | None:
+    """The table in whose `data/` this directory lies: its files may be ones that table has removed."""
+    if not isinstance(store, LocalStore):
+        return None
+    root = Path(store.uri)
+    above = (str(path.parent) for path in (root, *root.parents) if path.name == "data")
+    return next((path for path in above if os.path.isdir(f"{path}/{LOG_DIRECTORY}")), None)  # noqa: PTH112
+
+
+def table_within(keys: Iterable[str]) -> str | None:
+    """A directory among these files that is a table of its own, whosever."""
+    for key in keys:
+        for mark in _TABLE_MARKS:
+            found, slash, _ = f"/{key}".partition(f"/{mark}/")
+            if slash and found:
+                return found[1:]
     return None
 
 

@@ -187,8 +187,10 @@ def _exact(literal: Any) -> Literal | None:
 
 
 def _evaluated(expression: pl.Expr) -> Literal | None:
-    values = pl.select(expression).to_series().to_arrow()
-    return literal_of(values[0]) if len(values) == 1 else None
+    values = pl.select(expression).to_series()
+    if len(values) != 1 or isinstance(values.dtype, pl.Enum):  # an Enum has an order of its own
+        return None
+    return literal_of(values.to_arrow()[0])
 
 
 def _reference(tree: Any) -> Ref | None:
