@@ -8,6 +8,7 @@ import os
 import platform
 import random
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -71,6 +72,7 @@ def save(name: str, results: Any) -> Path:
     path = RESULTS / f"{name}.json"
     record = {
         "benchmark": name,
+        "command": " ".join(["python", f"benchmarks/{name}.py", *sys.argv[1:]]),
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "load": round(os.getloadavg()[1], 1),

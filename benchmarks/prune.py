@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from common import save
 
 from indextables.core.binding.bind import bind
 from indextables.core.pruning.index import ColumnStatsIndex
@@ -40,7 +41,6 @@ SCHEMA = StructType(
         Field("m", PrimitiveType("long")),
     )
 )
-RESULT = Path(__file__).parent / "results" / "prune.json"
 TARGETS_MS = {
     "long range": 20,
     "string equality": 20,
@@ -310,18 +310,14 @@ def main() -> int:
     ours = measure_ours(options.splits, options.runs)
     peers = [] if options.no_peers else measure_peers(options.peer_splits)
     good = verdict(ours)
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(
-        json.dumps(
-            {
-                "splits": options.splits,
-                "ours": ours,
-                "peer_splits": options.peer_splits,
-                "peers": peers,
-            },
-            indent=1,
-        )
-        + "\n"
+    save(
+        "prune",
+        {
+            "splits": options.splits,
+            "ours": ours,
+            "peer_splits": options.peer_splits,
+            "peers": peers,
+        },
     )
     return 0 if good else 1
 

@@ -21,7 +21,7 @@ import zlib
 from pathlib import Path
 from uuid import uuid4
 
-RESULTS = Path(__file__).parent / "results" / "repair.json"
+from common import save
 
 
 def write_log(root: Path, adds: int, commits: int, length: int) -> None:
@@ -154,8 +154,7 @@ def main() -> int:
         shutil.rmtree(root)
     for name, value in found.items():
         print(f"{name:>22}  {value}")
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(found, indent=2) + "\n")
+    save("repair", found)
     return 0 if found["status"] == "SUCCESS" and found["peak_memory_mb"] < 1000 else 1
 
 

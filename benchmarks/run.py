@@ -4,8 +4,8 @@
     make bench ARGS="prune open"     some of them
     python benchmarks/prune.py       one, with its own options (--help)
 
-Each program prints its table and writes its last result to benchmarks/results/<name>.json. Nothing here
-needs Maven: peers are the ones PyPI has (deltalake, pyiceberg, plain Parquet). A peer that is not
+Each program prints its table and writes its last result to benchmarks/results/<name>.json; at the end
+docs/performance.md is written anew from all of them (`report.py`). Nothing here needs Maven: peers are the ones PyPI has (deltalake, pyiceberg, plain Parquet). A peer that is not
 installed is named and left out. A program that misses its target or crashes does not stop the others: the
 summary at the end names it, and the exit code is 1.
 """
@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-NOT_BENCHMARKS = {"run", "common"}
+NOT_BENCHMARKS = {"run", "common", "report"}
 
 
 def programs() -> dict[str, Path]:
@@ -38,6 +38,8 @@ def main(wanted: list[str]) -> int:
     print("\n=== summary ===")
     for name, (outcome, seconds) in outcomes.items():
         print(f"  {name:<12} {outcome:<24} {seconds:>6.0f} s", flush=True)
+    if (HERE / "report.py").exists():
+        subprocess.run([sys.executable, str(HERE / "report.py")], check=True)
     return 0 if all(outcome == "ok" for outcome, _ in outcomes.values()) else 1
 
 

@@ -12,7 +12,6 @@ not 95 % smaller, or does not open 10 times faster, than without truncation, for
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import string
 import tempfile
@@ -20,6 +19,7 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
+from common import save
 
 import indextables as it
 from indextables.log.transaction_log import TransactionLog
@@ -32,7 +32,6 @@ VARIANTS = {
     "drop (default)": {},
     "bound": {f"{PREFIX}strategy": "bound"},
 }
-RESULT = Path(__file__).parent / "results" / "truncation.json"
 
 
 def articles(splits: int, characters: int, columns: int) -> pa.Table:
@@ -126,8 +125,7 @@ def main() -> int:
     results = [run(columns, options) for columns in options.columns]
     for found in results:
         show(found, options)
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(json.dumps({"options": vars(options), "results": results}, indent=2) + "\n")
+    save("truncation", {"options": vars(options), "tables": results})
     missed = [r["columns"] for r in results if r["smaller"] < 0.95 or r["faster"] < 10]
     if missed:
         print(f"\nbelow 95 % smaller or 10 times faster, by number of columns: {missed}")

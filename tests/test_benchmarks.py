@@ -1,5 +1,6 @@
 """`make bench`: every program runs, whatever becomes of the others."""
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -25,3 +26,15 @@ def test_a_benchmark_that_fails_does_not_stop_the_others_and_is_named_at_the_end
         ["b_crash", "FAILED"],
         ["c_fine", "ok"],
     ]
+
+
+def test_the_page_of_numbers_is_what_the_results_say():
+    """No number on it is typed: after a benchmark, `python benchmarks/report.py` writes it anew."""
+    spec = importlib.util.spec_from_file_location("report", RUN.with_name("report.py"))
+    report = importlib.util.module_from_spec(spec)
+    sys.modules["report"] = report
+    spec.loader.exec_module(report)
+    assert report.PAGE.read_text() == report.page()
+    assert {section.name for section in report.SECTIONS} == {
+        path.stem for path in RUN.parent.glob("results/*.json")
+    }
