@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from indextables.core.types import StructType, schema_from_json
@@ -134,12 +135,18 @@ def _past_id(fields: _Fields, item: Any) -> int:
 
 def _to_schema(fields: _Fields, text: str) -> StructType:
     try:
-        schema = schema_from_json(text)
+        schema = _parsed(text)
     except (SchemaError, ValueError, KeyError, TypeError) as error:
         raise fields.wrong("schemaString", f"is not a schema: {error}") from error
     if (name := _repeated(schema)) is not None:
         raise fields.wrong("schemaString", f"is not a schema: it has the column {name!r} twice")
     return schema
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> StructType:
+    """Nothing of it can change, so that it is parsed once, however often a table is opened."""
+    return schema_from_json(text)
 
 
 def _repeated(struct: StructType) -> str | None:

@@ -36,15 +36,15 @@ class Files:
 
 def reconcile(base: Files, adds: Sequence[Typed], removes: Rows) -> Files:
     """The files after these actions; the cost follows the actions, plus one scan of the base's keys."""
-    chunks = [*(typed.rows.table.column("key") for typed in adds), removes.table.column("key")]
-    keys = pa.chunked_array([c for column in chunks for c in column.chunks], pa.string())
-    if len(keys) == 0:
+    columns = [*(typed.rows.table.column("key") for typed in adds), removes.table.column("key")]
+    chunks = [chunk for column in columns for chunk in column.chunks if len(chunk)]
+    if not chunks:
         return base
-    order = np.concatenate([*(typed.rows.order for typed in adds), removes.order])
-    encoded = keys.combine_chunks().dictionary_encode()
-    if len(encoded.dictionary) == len(keys):  # each key once, as in nearly every commit
-        wins = np.ones(len(keys), np.bool_)
+    encoded = (chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)).dictionary_encode()
+    if len(encoded.dictionary) == len(encoded):  # each key once, as in nearly every commit
+        wins = np.ones(len(encoded), np.bool_)
     else:
+        order = np.concatenate([*(typed.rows.order for typed in adds), removes.order])
         wins = _last_of_each(encoded.indices.to_numpy(), len(encoded.dictionary), order)
     segments = [segment.bury(segment.contains(encoded.dictionary)) for segment in base.segments]
     start = 0
@@ -92,4 +92,5 @@ def _last_of_each(
 
 
 def _segment(typed: Typed, wins: npt.NDArray[np.bool_]) -> Segment:
-    return Segment.alive(typed.rows.table, typed.shape).bury(~wins).without_many_dead()
+    segment = Segment.alive(typed.rows.table, typed.shape)
+    return segment if wins.all() else segment.bury(~wins).without_many_dead()
