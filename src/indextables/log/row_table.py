@@ -31,9 +31,9 @@ _NATURAL: Final[Mapping[Any, frozenset[type]]] = {
 }
 """What JSON has for a value of an Arrow type; any other value is looked at on its own."""
 _TEXT: Final = _NATURAL[pa.string()]
-_OBJECT: Final = frozenset({dict, NoneType})
+_OBJECT: Final[frozenset[type]] = frozenset({dict, NoneType})
 
-_TYPES: Final = {
+_TYPES: Final[Mapping[str, frozenset[type]]] = {
     **{field: _NATURAL.get(kind, _OBJECT) for _, field, kind in FIELDS},
     "path": frozenset({str}),
 }
