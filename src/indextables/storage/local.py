@@ -231,12 +231,13 @@ def _exists(key: str) -> ObjectExistsError:
 def _reading(key: str) -> Iterator[None]:
     """A path that leads nowhere, through a file or to a directory is 'not found'; the rest is a failure."""
     try:
-        with _writing(key):
-            yield
-    except StorageError as error:
-        if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError | IsADirectoryError):
-            raise _not_found(key) from error.__cause__
+        yield
+    except StorageError:
         raise
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise _not_found(key) from error
+    except OSError as error:
+        raise _failed(error, key) from error
 
 
 @contextmanager
@@ -247,5 +248,9 @@ def _writing(key: str) -> Iterator[None]:
     except StorageError:
         raise
     except OSError as error:
-        where = error.filename if isinstance(error.filename, str) else key or "the table's directory"
-        raise failure(f"{where!r}: {error.strerror or error}", error, key) from error
+        raise _failed(error, key) from error
+
+
+def _failed(error: OSError, key: str) -> StorageError:
+    where = error.filename if isinstance(error.filename, str) else key or "the table's directory"
+    return failure(f"{where!r}: {error.strerror or error}", error, key)
