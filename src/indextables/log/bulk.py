@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -44,12 +43,9 @@ class Body:
     """(line, "add" or "remove", value) of file actions in a spelling that only the slow reader knows."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Run:
-    """Lines of several files as one text, so that they are parsed in one call.
-
-    Line i is raw[at[i] : at[i+1]], with its newline; there is none after the last line.
-    """
+    """Lines of several files as one text, so that they are parsed in one call: line i is raw[at[i]:at[i+1]]."""
 
     raw: memoryview
     at: npt.NDArray[np.int64]
@@ -59,22 +55,6 @@ class Run:
 
     def __len__(self) -> int:
         return len(self.line_of)
-
-    @cached_property
-    def versions(self) -> npt.NDArray[np.int64]:
-        """The version each line is from."""
-        return np.array([body.version for body in self.bodies], np.int64)[self.body_of]
-
-    @cached_property
-    def order(self) -> npt.NDArray[np.int64]:
-        """The place of each line in the log: a later one has a higher number."""
-        positions = np.array([body.position for body in self.bodies], np.int64)
-        return (positions[self.body_of] << 31) + self.line_of
-
-    @property
-    def trusted(self) -> bool:
-        """True if a checksum vouches for every line."""
-        return all(body.trusted for body in self.bodies)
 
     def text(self, row: int) -> bytes:
         """One line."""
@@ -121,7 +101,7 @@ def gather(bodies: Sequence[Body], kind: int, name: str) -> Run:
     raw = texts[0] if len(texts) == 1 else memoryview(b"\n".join(texts))
     return Run(
         raw,
-        np.cumsum(np.concatenate(lengths)),
+        np.minimum(np.cumsum(np.concatenate(lengths)), len(raw)),
         bodies,
         np.concatenate([none, *owners]),
         np.concatenate([none, *numbers]),
@@ -168,7 +148,7 @@ def _are_odd(run: Run, rows: Sequence[int], reader: Reader) -> bool:
 
 def _bulk(run: Run, low: int, high: int, reader: Reader) -> list[Any] | None:
     start, end = int(run.at[low]), int(run.at[high])
-    trusted = run.trusted or all(
+    trusted = all(body.trusted for body in run.bodies) or all(
         run.bodies[owner].trusted for owner in np.unique(run.body_of[low:high]).tolist()
     )
     # Arrow reads the token NaN as a number; a bound that is NaN would compare as if it meant something.

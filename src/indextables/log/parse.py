@@ -17,7 +17,6 @@ from indextables.log.bulk import Body, Piece, Reader, Run, gather, parse_run
 from indextables.log.layout import Layout
 from indextables.log.lenient import Place
 from indextables.log.lines import ADD, REMOVE
-from indextables.log.row_table import RowTable
 from indextables.log.rows import Known, add_row, remove_row, with_sound_stats
 from indextables.log.segments import TOMBSTONES, Shape
 from indextables.storage.paths import file_key, file_keys
@@ -32,7 +31,6 @@ class Rows:
     """Rows with the place of each in the log: a later action has a higher `order`."""
 
     table: Any
-    """An Arrow table, or a `RowTable`."""
     order: npt.NDArray[np.int64]
     versions: npt.NDArray[np.int64]
 
@@ -47,8 +45,6 @@ def parse_adds(bodies: Sequence[Body], shape: Shape, table_uri: str) -> Rows:
         return with_sound_stats(body, shape)
 
     run = gather(bodies, ADD, "add")
-    if (few := RowTable.of(run, shape, lambda paths: _keys((0, paths), run, table_uri))) is not None:
-        return Rows(few, run.order, run.versions)
     pieces = parse_run(run, 0, len(run), Reader("add", shape.layout, read, mend))
     columns = shape.columns()
     tables = [_table(piece, columns, shape.layout) for piece in pieces]
@@ -88,7 +84,13 @@ def _rows(run: Run, table: Any, table_uri: str) -> Rows:
     chunks = [_keys(chunk, run, table_uri) for chunk in _with_offsets(column)]
     if any(key is not path for key, path in zip(chunks, column.chunks, strict=True)):
         table = table.set_column(0, "key", pa.chunked_array(chunks, pa.string()))
-    return Rows(table, run.order, run.versions)
+    versions = np.array([body.version for body in run.bodies], np.int64)
+    positions = np.array([body.position for body in run.bodies], np.int64)
+    return Rows(
+        table,
+        (positions[run.body_of] << 31) + run.line_of,
+        versions[run.body_of],
+    )
 
 
 def _with_offsets(column: Any) -> Iterator[tuple[int, Any]]:

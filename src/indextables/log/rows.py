@@ -32,7 +32,7 @@ def add_row(value: Any, shape: Shape, place: Place) -> Known:
     """An add, with its partition values and statistics as this shape has them."""
     left = _object(value, "add", place)
     values, unread_values = _partition_values(left.pop("partitionValues", None), shape, place)
-    stats, plain = stats_object(left.pop("stats", None), place)
+    stats, plain = _stats_object(left.pop("stats", None), place)
     unread_stats: dict[str, Any] = {}
     if stats is not None:
         stats, odd = shape.layout.parts["stats"].divide(stats)
@@ -122,7 +122,7 @@ def _partition_text(value: Any, place: Place) -> str | None:
             raise place.corrupted(f"a partition value is not a text: {value!a:.80}")
 
 
-def stats_object(value: Any, place: Place) -> tuple[Mapping[str, Any] | None, bool]:
+def _stats_object(value: Any, place: Place) -> tuple[Mapping[str, Any] | None, bool]:
     """The statistics as an object, also from inside a text, as Delta writes them; None for garbage.
 
     And whether such a text is plain JSON.
@@ -171,25 +171,23 @@ def with_sound_stats(body: dict[str, Any], shape: Shape) -> dict[str, Any]:
     Leaf by leaf exactly what the parser in bulk would read, so that it makes no difference which of the
     two read a line.
     """
-    return body | {"stats": sound_stats(body["stats"], shape)}
-
-
-def sound_stats(stats: Mapping[str, Any] | None, shape: Shape) -> dict[str, Any] | None:
-    """The statistics alone of `with_sound_stats`."""
-    if stats is None:
-        return None
-    return {
-        part.name: sound(stats.get(part.name), part.type, shape.schema) for part in shape.stats_type
+    if body["stats"] is None:
+        return body
+    return body | {
+        "stats": {
+            part.name: _sound(body["stats"].get(part.name), part.type, shape.schema)
+            for part in shape.stats_type
+        }
     }
 
 
-def sound(value: Any, kind: Any, dtype: DataType | None) -> Any:
-    """The value in this Arrow type, or None; `dtype` is the type of its column, if it is about one."""
+def _sound(value: Any, kind: Any, dtype: DataType | None) -> Any:
+    """The value in this Arrow type, or None."""
     if pa.types.is_struct(kind):
         if not isinstance(value, dict):
             return None
-        types = types_below(dtype)
-        return {f.name: sound(value.get(f.name), f.type, types.get(f.name)) for f in kind}
+        types = {f.name: f.type for f in dtype} if isinstance(dtype, StructType) else {}
+        return {f.name: _sound(value.get(f.name), f.type, types.get(f.name)) for f in kind}
     if pa.types.is_list(kind):
         return _sound_paths(value)
     if pa.types.is_boolean(kind):
@@ -199,11 +197,6 @@ def sound(value: Any, kind: Any, dtype: DataType | None) -> Any:
     if pa.types.is_integer(kind):
         return value if _is_int64(value) else None
     return _sound_number(value)
-
-
-def types_below(dtype: DataType | None) -> dict[str, DataType]:
-    """The types of a struct's fields by name; nothing for what is not a struct."""
-    return {field.name: field.type for field in dtype} if isinstance(dtype, StructType) else {}
 
 
 def _sound_paths(value: Any) -> list[list[str]] | None:

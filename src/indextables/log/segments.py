@@ -93,7 +93,7 @@ class Segment:
     """Rows that never change, typed by `shape`; `dead` marks those that are no longer in the table."""
 
     table: Any
-    """An Arrow table, a `PartTable` whose columns are in the store, or a `RowTable` of a few adds."""
+    """An Arrow table, or a `PartTable` whose columns are in the store."""
     dead: npt.NDArray[np.bool_]
     shape: Shape
 
@@ -150,9 +150,9 @@ class Segment:
             if index < 0:
                 return None
             kind = kind.field(index).type
-        if isinstance(self.table, pa.Table):
-            return self._live(pc.struct_field(self.table.column("stats"), list(path)))
-        return self._live(self.table.leaf(path))
+        if isinstance(self.table, PartTable):
+            return self._live(self.table.leaf(path))
+        return self._live(pc.struct_field(self.table.column("stats"), list(path)))
 
     def take(self, live_rows: npt.NDArray[np.int64]) -> Any:
         """These of the live rows (numbered from 0, ascending) with all columns."""
