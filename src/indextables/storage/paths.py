@@ -22,7 +22,6 @@ LOG_DIRECTORY: Final = "_transaction_log"
 _PLAIN: Final = "/=,@+$&!'()*;"
 # Whatever may be anything but a key already; one scan of the column decides for all rows.
 _SUSPICIOUS: Final = rf"[%:\\\x00-\x1f\x7f-\x{{9f}}]|//|^/|/$|^$|(^|/)\.\.?(/|$)|^{LOG_DIRECTORY}(/|$)"
-_UNSUSPICIOUS: Final = bytes(c for c in range(ord(" "), ord("~") + 1) if chr(c) not in r"%:\\")
 _NEEDS_ENCODING: Final = r"[^A-Za-z0-9_.~/=,@+$&!'()*;-]"
 _ABSOLUTE: Final = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 
@@ -68,13 +67,17 @@ def _are_plainly_keys(paths: pa.Array) -> bool:
     at = np.frombuffer(offsets, np.int32)[paths.offset : paths.offset + len(paths) + 1]
     if not (at[1:] > at[:-1]).all():
         return False
-    text = bytes(memoryview(data)[at[0] : at[-1]])
-    # where two paths meet, "//" and "/." are found only if one of them ends in a slash
-    if text.translate(None, _UNSUSPICIOUS) or b"//" in text or b"/." in text:
-        return False
-    codes, starts = np.frombuffer(text, np.uint8), at[:-1] - at[0]
-    firsts, lasts = codes[starts].tobytes(), codes[starts - 1].tobytes()  # the last of all comes first
-    return b"/" not in lasts and not any(odd in firsts for odd in b"/._")
+    text = np.frombuffer(data, np.uint8)[at[0] : at[-1]]
+    firsts, lasts, slashes = text[at[:-1] - at[0]], text[at[1:] - at[0] - 1], text == ord("/")
+    after = text[1:][slashes[:-1]]  # what follows a slash: no path ends in one
+    return not (
+        text.min() < ord(" ")
+        or text.max() > ord("~")
+        or any((text == ord(odd)).any() for odd in "%:\\")
+        or any((firsts == ord(odd)).any() for odd in "/._")
+        or any((after == ord(odd)).any() for odd in "/.")
+        or (lasts == ord("/")).any()
+    )
 
 
 def action_path(key: str) -> str:
