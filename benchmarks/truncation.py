@@ -120,7 +120,7 @@ def main() -> int:
     parser.add_argument("--splits", type=int, default=100)
     parser.add_argument("--characters", type=int, default=8000)
     parser.add_argument("--columns", type=int, nargs="+", default=[1, 8], help="columns of articles")
-    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--repeats", type=int, default=100)
     options = parser.parse_args()
     results = [run(columns, options) for columns in options.columns]
     for found in results:
