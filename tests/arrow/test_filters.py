@@ -1,4 +1,4 @@
-"""Rows are kept exactly where the condition is TRUE, and no filter pushed into Parquet loses one."""
+"""Rows are kept exactly where the condition is TRUE."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from indextables.arrow.filters import check_evaluable, to_pushdown, to_row_mask, truth_of
+from indextables.arrow.filters import check_evaluable, to_row_mask, truth_of
 from indextables.core.binding.bind import bind
 from indextables.core.conditions.column import col
 from indextables.core.conditions.like import like
@@ -139,89 +139,6 @@ def test_batches_and_tables_give_the_same_rows(tree: Predicate) -> None:
     assert to_row_mask(bound, views.to_batches()[0]).to_pylist() == whole
     assert to_row_mask(bound, coded).to_pylist() == whole
     assert None not in whole
-
-
-@pytest.fixture(scope="module")
-def row_groups(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[int, Any, pa.Table]]:
-    """The rows in row groups of one and of two, so that statistics decide everything."""
-    folder = tmp_path_factory.mktemp("parquet")
-    found = []
-    for size in (1, 2):
-        pq.write_table(DATA, folder / f"{size}.parquet", row_group_size=size)
-        fragment = next(iter(ds.dataset(folder / f"{size}.parquet").get_fragments()))
-        found.append((size, fragment, fragment.to_table()))
-    return found
-
-
-@settings(max_examples=200)
-@given(tree=trees)
-def test_no_row_group_with_a_matching_row_is_left_out(row_groups: Any, tree: Predicate) -> None:
-    """The pushed filter is a superset, in Parquet's statistics and on rows, NaN and zeros included."""
-    bound = bind(tree, SCHEMA)
-    for size, fragment, rows in row_groups:
-        pushed = to_pushdown(bound, fragment.physical_schema)
-        if pushed is None:
-            continue
-        kept = {group.id for group in fragment.subset(filter=pushed).row_groups}
-        mask = to_row_mask(bound, rows)
-        needed = {i // size for i, matches in enumerate(mask.to_pylist()) if matches}
-        assert needed <= kept
-        matching = rows.filter(mask)
-        assert ds.dataset(matching).count_rows(filter=pushed) == matching.num_rows
-
-
-SKIPPING = [
-    (col("i") == 5, lambda v: v["i"] == 5),
-    (col("i").isin(5, 6), lambda v: v["i"] in {5, 6}),
-    (~(col("i") < 5), lambda v: v["i"] is not None and v["i"] >= 5),
-    (col("s").startswith("ab"), lambda v: (v["s"] or "").startswith("ab")),
-    (col("dt") == dt.date(2024, 1, 1), lambda v: v["dt"] == dt.date(2024, 1, 1)),
-    (col("b") & (col("i") > 0), lambda v: v["b"] and (v["i"] or 0) > 0),
-    # a group of NaN alone has no bounds
-    (col("d") < 0, lambda v: v["d"] is not None and (v["d"] < 0 or math.isnan(v["d"]))),
-    (col("m") == Decimal("5.5"), lambda v: v["m"] == Decimal("5.5")),
-]
-
-
-@pytest.mark.parametrize(("condition", "holds"), SKIPPING, ids=[to_sql(c) for c, _ in SKIPPING])
-def test_the_pushed_filter_skips_what_statistics_exclude(
-    row_groups: Any, condition: Predicate, holds: Any
-) -> None:
-    """Not only sound: with one row in a group, the groups kept are those of the matching rows."""
-    _, fragment, rows = row_groups[0]
-    pushed = to_pushdown(bind(condition, SCHEMA), fragment.physical_schema)
-    kept = {group.id for group in fragment.subset(filter=pushed).row_groups}
-    assert kept == {i for i, row in enumerate(rows.to_pylist()) if holds(row)}
-
-
-def test_a_float_column_is_pushed_where_it_is_known_to_hold_no_nan() -> None:
-    """Otherwise a group with one number and a NaN would be judged by the number alone."""
-    bound = bind(col("d") > 5, SCHEMA)
-    assert to_pushdown(bound) is None
-    assert str(to_pushdown(bound, without_nan=["D"])) == "(d > 5)"
-
-
-def test_a_column_the_file_stores_otherwise_is_not_pushed() -> None:
-    """An absent column, or one in a narrower type, has other statistics."""
-    bound = bind((col("l") == 5) & (col("s") == "a"), SCHEMA)
-    assert str(to_pushdown(bound, pa.schema([("L", pa.int64())]))) == "(L == 5)"
-    assert to_pushdown(bound, pa.schema([("l", pa.int32())])) is None
-    assert to_pushdown(bound, pa.schema([])) is None
-    assert to_pushdown(bind(col("st.a") == 5, SCHEMA)) is None
-
-
-def test_an_or_is_pushed_only_whole() -> None:
-    """Half of an OR would lose the rows of the other half."""
-    half = bind(parse_predicate("i = 5 OR rand() < 0.5"), SCHEMA)
-    assert to_pushdown(half) is None
-    both = bind(parse_predicate("i = 5 AND rand() < 0.5"), SCHEMA)
-    assert str(to_pushdown(both)) == "(i == 5)"
-
-
-def test_a_list_beyond_measure_is_pushed_as_a_range() -> None:
-    """Row groups are judged by the ends of a long list."""
-    bound = bind(col("i").isin(range(10, 10_000)), SCHEMA)
-    assert str(to_pushdown(bound)) == "((i >= 10) and (i <= 9999))"
 
 
 def test_nan_is_judged_by_the_rule_of_its_leaf() -> None:

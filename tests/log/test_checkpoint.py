@@ -13,7 +13,7 @@ from indextables.log.actions import Txn, Unknown, Vacuum
 from indextables.log.checkpoint import write_checkpoint
 from indextables.log.names import LogNames
 from indextables.log.plan import ChangeSchema, CommitPlan
-from indextables.log.snapshot import same_state
+from support.logs import same_state
 from indextables.log.trailer import Whole, verify
 from indextables.log.transaction_log import TransactionLog
 from support.logs import (

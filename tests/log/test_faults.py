@@ -5,7 +5,7 @@ import pytest
 from indextables.config import Config
 from indextables.errors import CommitStateUnknownError, IndexTablesError
 from indextables.log.names import LogNames
-from indextables.log.snapshot import same_state
+from support.logs import same_state
 from indextables.log.transaction_log import TransactionLog
 from support.faults import CrashingStore, FaultyStore, SimulatedCrash
 from support.logs import add_of, appending, copy_of, new_log, numbers, remove_of, rewriting

@@ -7,7 +7,7 @@ import pytest
 from indextables.config import Config
 from indextables.errors import LogCorruptedError, VersionNotFoundError
 from indextables.log.names import LogNames
-from indextables.log.snapshot import same_state
+from support.logs import same_state
 from indextables.log.transaction_log import TransactionLog
 from support.faults import FaultyStore
 from support.logs import (

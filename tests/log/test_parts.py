@@ -22,7 +22,7 @@ from indextables.log.parts import part_of
 from indextables.log.plan import ChangeSchema, CommitPlan
 from indextables.log.reconcile import Files
 from indextables.log.segments import Segment
-from indextables.log.snapshot import same_state
+from support.logs import same_state
 from indextables.log.transaction_log import TransactionLog
 from support.faults import CrashingStore, FaultyStore, SimulatedCrash
 from support.logs import (

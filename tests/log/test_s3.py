@@ -4,7 +4,7 @@ import threading
 
 from indextables.config import Config
 from indextables.log.names import LogNames
-from indextables.log.snapshot import same_state
+from support.logs import same_state
 from indextables.log.transaction_log import TransactionLog
 from indextables.storage.open import open_store
 from support.logs import add_of, appending, new_log, numbers, remove_of, rewriting

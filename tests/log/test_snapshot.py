@@ -10,7 +10,7 @@ from indextables.core.pruning.prune import may_match
 from indextables.core.types import Field, PrimitiveType, StructType
 from indextables.log.actions import Metadata, Txn, Unknown
 from indextables.log.plan import ChangeSchema, CommitPlan
-from indextables.log.snapshot import same_state
+from support.logs import same_state
 from indextables.log.transaction_log import TransactionLog
 from support.logs import METADATA, add_of, appending, file_of, new_log, numbers, remove_of, rewriting
 
@@ -83,13 +83,12 @@ def test_an_incremental_snapshot_equals_one_read_from_scratch():
 
 
 def test_splits_are_made_for_what_a_mask_selects():
-    """With typed partition values, decoded statistics and the way back to an action."""
+    """With partition values, decoded statistics and the way back to an action."""
     log = new_log(None, *(add_of(i) for i in range(5)))
     snapshot = log.snapshot()
     [split] = snapshot.splits(np.array([False, False, True, False, False]))
     assert split.path == file_of(2)
     assert split.partition_values == {"day": "2024-01-03"}
-    assert split.typed_partition_values == {"day": 19725}
     assert split.stats == add_of(2).stats
     assert split.to_add() == add_of(2, seq=0)
     assert snapshot.split(file_of(4)).size == 1004

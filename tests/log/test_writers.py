@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from indextables.log.names import LogNames
-from indextables.log.snapshot import same_state
+from support.logs import same_state
 from indextables.log.transaction_log import TransactionLog
 from indextables.storage.open import open_store
 from support.logs import appending, add_of, new_log, numbers

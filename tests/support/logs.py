@@ -17,6 +17,7 @@ from indextables.core.types import StructType, schema_from_arrow, schema_to_json
 from indextables.log.actions import Action, Add, Metadata, Protocol, Remove
 from indextables.log.names import LogNames
 from indextables.log.plan import Append, CommitPlan, Rewrite
+from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.storage.base import LogStore
 from indextables.storage.open import open_store
@@ -176,3 +177,26 @@ def copy_of(store: LogStore) -> LogStore:
     for meta in store.list(""):
         copy.put(meta.key, store.get(meta.key))
     return copy
+
+
+def same_state(left: Snapshot, right: Snapshot) -> bool:
+    """True if two snapshots show the same table, however each was put together."""
+    few = (
+        "version",
+        "commit_id",
+        "timestamp_ms",
+        "protocol",
+        "metadata",
+        "min_read_version",
+        "unknown",
+    )
+    return (
+        all(getattr(left, name) == getattr(right, name) for name in few)
+        and dict(left.txns) == dict(right.txns)
+        and left.files().equals(right.files())
+        and _by_key(left.tombstones).equals(_by_key(right.tombstones))
+    )
+
+
+def _by_key(tombstones: Any) -> Any:
+    return tombstones.sort_by("key").combine_chunks()

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.arrow.casts import compare_with_casts, is_in_with_casts
-from indextables.arrow.pushdown import to_pushdown
 from indextables.core.conditions.like import like_regex
 from indextables.core.conditions.predicate import (
     And,
@@ -39,7 +38,6 @@ __all__ = [
     "check_evaluable",
     "evaluable_part",
     "is_evaluable",
-    "to_pushdown",
     "to_row_mask",
     "truth_of",
 ]

@@ -144,12 +144,6 @@ def choose_parts(segments: Sequence[Segment]) -> tuple[list[Segment], list[Segme
     return [s for s in usable if s not in fresh], fresh
 
 
-def encode_checkpoint(snapshot: Snapshot, *, keep_removes_after: int) -> bytes:
-    """The bytes of a JSON checkpoint: every action of the state, then the trailer that proves it whole."""
-    lines = [*_state(snapshot), *_removes(snapshot, keep_removes_after), *add_lines(snapshot)]
-    return _sealed(snapshot, lines)
-
-
 def _sealed(snapshot: Snapshot, lines: Sequence[bytes]) -> bytes:
     body = b"".join(lines)
     info = CommitInfo(

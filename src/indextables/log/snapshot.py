@@ -215,26 +215,3 @@ def _are_apart(segments: Sequence[Segment]) -> bool:
     """Each segment has higher numbers than the one before."""
     ranges = [pc.min_max(segment.column("seq")).as_py() for segment in segments if segment.num_live]
     return all(low["max"] < high["min"] for low, high in pairwise(ranges))
-
-
-def same_state(left: Snapshot, right: Snapshot) -> bool:
-    """True if two snapshots show the same table, however each was put together."""
-    few = (
-        "version",
-        "commit_id",
-        "timestamp_ms",
-        "protocol",
-        "metadata",
-        "min_read_version",
-        "unknown",
-    )
-    return (
-        all(getattr(left, name) == getattr(right, name) for name in few)
-        and dict(left.txns) == dict(right.txns)
-        and left.files().equals(right.files())
-        and _by_key(left.tombstones).equals(_by_key(right.tombstones))
-    )
-
-
-def _by_key(tombstones: Any) -> Any:
-    return tombstones.sort_by("key").combine_chunks()

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from indextables.core.pruning.partitions import decode_partition
 from indextables.core.statistics.stats import SplitStats, from_wire
-from indextables.core.statistics.values import Physical
 from indextables.core.types import StructType
-from indextables.log.actions import Add, Remove
+from indextables.log.actions import Add
 from indextables.log.rows import loads_extra
 
 
@@ -58,15 +56,6 @@ class Split:
         return from_wire(dict(self.wire_stats) if self.wire_stats else None, self.schema)
 
     @property
-    def typed_partition_values(self) -> dict[str, Physical | None]:
-        """By column, in the physical form of its type (`core.values`); None is NULL, or does not decode."""
-        types = {f.name: f.type for f in self.schema}
-        return {
-            name: None if text is None else decode_partition(text, types[name])
-            for name, text in self.partition_values.items()
-        }
-
-    @property
     def is_log(self) -> bool:
         """True for a log file of a slice, whose rows replace or delete rows of older files."""
         return self.kind == "log"
@@ -89,7 +78,3 @@ class Split:
             block=self.block,
             extra=extra,
         )
-
-    def to_remove(self, deletion_timestamp: int, *, data_change: bool = True) -> Remove:
-        """The action that removes this split."""
-        return Remove(self.path, deletion_timestamp, data_change)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from indextables.errors import RepairError
-from indextables.log.snapshot import same_state
+from support.logs import same_state
 from indextables.ops.repair import fold, plan_repair, repair
 from indextables.ops.repair.chunks import read_chunks
 from support.damage import RealTable, edit_lines, make_table, remove_one

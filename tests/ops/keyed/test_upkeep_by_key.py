@@ -9,6 +9,7 @@ import pytest
 
 import indextables as it
 from indextables.errors import SchemaError
+from indextables.log.actions import Remove
 from indextables.log.plan import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.storage.open import open_store
@@ -182,7 +183,7 @@ def test_a_partial_log_without_its_base_is_found(path):
     """Its rows would show NULL for what they had."""
     table = sliced(path)
     base, *_ = table.snapshot().splits()
-    put(path, base.to_remove(1))
+    put(path, Remove(base.path, 1))
     assert kinds(path) == ["lost-base"]
 
 

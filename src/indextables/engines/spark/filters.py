@@ -105,11 +105,6 @@ def has_subquery(nodes: Sequence[Node]) -> bool:
     )
 
 
-def to_conjunction(expressions: Any) -> Predicate:
-    """The AND of a Scala sequence of expressions."""
-    return And(tuple(to_predicate(expressions.apply(i)) for i in range(expressions.length())))
-
-
 def _read(nodes: Sequence[Node], expression: Any) -> _Part:
     """One pass over the pre-order list with a stack of open nodes: no tree is too deep."""
     if has_subquery(nodes):
