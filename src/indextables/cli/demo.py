@@ -7,7 +7,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -56,7 +55,9 @@ def demo(articles: int, splits: int, keep: bool) -> None:
     advise("Starting Spark …")
     root = Path(tempfile.mkdtemp(prefix="indextables-demo-"))
     enable = it.enable  # says which extra to install where Spark is missing
-    spark = enable(import_module("indextables.engines.spark.local").local_session("indextables demo"))
+    from indextables.engines.spark.local import local_session  # noqa: PLC0415 - PySpark may be missing
+
+    spark = enable(local_session("indextables demo"))
     try:
         stage = Stage(spark, root, articles, splits)
         for step in (_write, _truncation, _queries, _upserts, _time_travel, _without_jvm, _repair):
@@ -169,7 +170,8 @@ def _without_jvm(stage: Stage) -> None:
     scan = Table(stage.table).scan(where, columns=["id", "author", "score"])
     rows, seconds = _timed(scan.to_arrow)
     _say("Arrow", f"{rows.num_rows} rows in {seconds * 1000:.0f} ms: {scan.plan.report}")
-    duckdb = import_module("indextables.engines.duckdb.query")
+    from indextables.engines.duckdb import query as duckdb  # noqa: PLC0415 - DuckDB may be missing
+
     select = "SELECT id FROM {} WHERE " + where  # noqa: S608 - numbers of our own
     engines: dict[str, Callable[[], Any]] = {
         "DuckDB": lambda: duckdb.query(select.format(f"indextables.`{stage.table}`")),

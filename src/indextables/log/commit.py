@@ -19,9 +19,10 @@ from indextables.log.names import LogFile
 from indextables.log.plan import Append, CommitPlan
 from indextables.log.protocol import check_writable
 from indextables.log.publish import Publisher
-from indextables.log.replay import replay, winner
+from indextables.log.replay import replay
 from indextables.log.snapshot import Snapshot
 from indextables.log.trailer import seal
+from indextables.log.winner import winner
 
 Planner: TypeAlias = Callable[[Snapshot], CommitPlan]
 """Makes the plan for a snapshot; called again when a winner has overtaken what it relied on."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, assert_never
 
-import pyarrow.compute as pc
-
 from indextables.errors import LogReplacedError
 from indextables.log.actions import (
     CommitInfo,
@@ -29,7 +27,6 @@ from indextables.log.reconcile import Files, Typed, reconcile
 from indextables.log.segments import Shape
 from indextables.log.snapshot import Snapshot
 from indextables.log.trailer import Torn, Whole
-from indextables.log.winner import Winner
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +61,12 @@ def replay(
     base: Snapshot | None, bodies: Sequence[LogBody], table_uri: str, files: Files | None = None
 ) -> Snapshot:
     """The snapshot after these files, read in this order on top of `base` (or of just its `files`)."""
-    facts = _facts_of(base)
+    facts = facts_of(base)
     parsed: list[tuple[Shape | None, Body]] = []
     shape: Shape | None = None
     for position, body in enumerate(bodies, start=1):
         before = facts
-        facts, lines = _read(facts, body, position)
+        facts, lines = read_body(facts, body, position)
         _check_parent(before.info, facts.info, body, position)
         if facts.metadata is not None and (shape is None or facts.metadata is not before.metadata):
             shape = Shape.of(facts.metadata)
@@ -78,25 +75,6 @@ def replay(
     removes = parse_removes([body for _, body in parsed], table_uri)
     state = base.state if base else files or Files((), no_tombstones())
     return _snapshot(facts, bodies[-1], reconcile(state, adds, removes), table_uri)
-
-
-def winner(before: Snapshot, body: LogBody, table_uri: str) -> Winner:
-    """What one commit changed, for a writer that lost against it."""
-    after = replay(before, [body], table_uri)
-    facts, lines = _read(_facts_of(before), body, 1)
-    shape = Shape.of(after.metadata)
-    removes = parse_removes([lines], table_uri).table
-    moved = pc.fill_null(pc.invert(removes.column("data_change")), fill_value=False)
-    return Winner(
-        version=body.file.version,
-        info=facts.info,
-        before=before,
-        after=after,
-        adds=parse_adds([lines], shape, table_uri).table,
-        shape=shape,
-        removed=frozenset(removes.column("key").to_pylist()),
-        dropped=frozenset(removes.column("key").filter(pc.invert(moved)).to_pylist()),
-    )
 
 
 def shape_in(lines: Lines) -> Shape:
@@ -109,15 +87,16 @@ def shape_in(lines: Lines) -> Shape:
     raise lines.place(0).corrupted("there is no metaData, so the schema is not known")
 
 
-def _facts_of(base: Snapshot | None) -> _Facts:
+def facts_of(base: Snapshot | None) -> _Facts:
+    """Returns what a snapshot says of the table besides its files."""
     if base is None:
         return _Facts()
     info = CommitInfo(commit_id=base.commit_id, timestamp=base.timestamp_ms)
     return _Facts(base.protocol, base.metadata, base.txns, base.min_read_version, base.unknown, info)
 
 
-def _read(facts: _Facts, body: LogBody, position: int) -> tuple[_Facts, Body]:
-    """The facts after one file, and its lines for the columnar reader."""
+def read_body(facts: _Facts, body: LogBody, position: int) -> tuple[_Facts, Body]:
+    """Returns the facts after one file, and its lines for the columnar reader."""
     if isinstance(body.verdict, Torn):
         raise body.place(body.verdict.line).corrupted(body.verdict.reason)
     whole = isinstance(body.verdict, Whole)

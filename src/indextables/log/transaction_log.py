@@ -34,9 +34,8 @@ from indextables.log.names import LOG_DIRECTORY, WIDTH, LogNames
 from indextables.log.plan import CommitPlan
 from indextables.log.protocol import needs_trailer
 from indextables.log.publish import Publisher
-from indextables.log.replay import winner
 from indextables.log.snapshot import Snapshot
-from indextables.log.winner import Winner
+from indextables.log.winner import Winner, winner
 from indextables.storage.base import LogStore
 
 _logger: Final = logging.getLogger(__name__)

@@ -12,7 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.log.actions import CommitInfo
+from indextables.log.files import LogBody
+from indextables.log.parse import parse_adds, parse_removes
 from indextables.log.reconcile import Files
+from indextables.log.replay import facts_of, read_body, replay
 from indextables.log.segments import TOMBSTONES, Segment, Shape
 from indextables.log.snapshot import Snapshot
 
@@ -102,3 +105,22 @@ class Winner:
 
     def _is_delete(self) -> Any:
         return pc.fill_null(pc.equal(self.adds.column("block"), "delete"), fill_value=False)
+
+
+def winner(before: Snapshot, body: LogBody, table_uri: str) -> Winner:
+    """What one commit changed, for a writer that lost against it."""
+    after = replay(before, [body], table_uri)
+    facts, lines = read_body(facts_of(before), body, 1)
+    shape = Shape.of(after.metadata)
+    removes = parse_removes([lines], table_uri).table
+    moved = pc.fill_null(pc.invert(removes.column("data_change")), fill_value=False)
+    return Winner(
+        version=body.file.version,
+        info=facts.info,
+        before=before,
+        after=after,
+        adds=parse_adds([lines], shape, table_uri).table,
+        shape=shape,
+        removed=frozenset(removes.column("key").to_pylist()),
+        dropped=frozenset(removes.column("key").filter(pc.invert(moved)).to_pylist()),
+    )

@@ -10,11 +10,11 @@ from indextables.log.actions import Action, Metadata, Txn
 from indextables.log.plan import Append, CommitPlan
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.evolve import evolved, merged_schema, settle
 from indextables.ops.executor import Executor
-from indextables.ops.result import CommitResult, commit
+from indextables.ops.result import CommitResult, commit, is_done
+from indextables.ops.schema import evolved, merged_schema, settle
 from indextables.ops.target import config_for, write_target
-from indextables.ops.upsert import is_done, upsert
+from indextables.ops.upsert import upsert
 from indextables.scan.merge import RECORD_KEY
 
 

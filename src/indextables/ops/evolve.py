@@ -1,21 +1,13 @@
-"""Change a schema: add columns, widen types; whatever would lose or hide data is refused."""
+"""Change a schema: one commit that adds columns and widens types."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-
-from indextables.core.schema.levels import check_levels
-from indextables.core.types import DataType, ListType, MapType, StructType, can_widen, type_name
-from indextables.errors import SchemaError, SchemaEvolutionError, SchemaMismatchError
-from indextables.log.actions import Add, Metadata
+from indextables.core.types import StructType
 from indextables.log.plan import ChangeSchema, CommitPlan
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.create import check_names
-from indextables.ops.record_key import key_problem
 from indextables.ops.result import CommitResult, commit
-from indextables.scan.merge import MergeRule
+from indextables.ops.schema import evolved
 
 
 def evolve(log: TransactionLog, wanted: StructType) -> CommitResult:
@@ -29,150 +21,3 @@ def plan_evolution(snapshot: Snapshot, wanted: StructType) -> CommitPlan:
     actions = () if changed == snapshot.metadata else (changed,)
     added = [field.name for field in changed.schema if field.name not in snapshot.schema.names]
     return CommitPlan(ChangeSchema(), "CHANGE SCHEMA", actions, parameters={"addedColumns": added})
-
-
-def evolved(metadata: Metadata, wanted: StructType) -> Metadata:
-    """The metadata with this schema as its newest; the same object if nothing changes.
-
-    Splits keep the id of the schema they were written with, so the older one stays known.
-    """
-    problems = list(_problems(metadata.schema, wanted, "", metadata.partition_columns))
-    problems += _key_problems(metadata, wanted)
-    problems += _name_problems(wanted)
-    if problems:
-        raise SchemaEvolutionError(
-            "the schema cannot change in this way:\n" + "\n".join(f"  - {p}" for p in problems),
-            hint="columns can be added (nullable) and types widened; to drop, rename or narrow, write a new table",
-            differences=tuple(problems),
-        )
-    schema = _merged(metadata.schema, wanted)
-    if schema == metadata.schema:
-        return metadata
-    past = {**metadata.past_schemas, metadata.schema_id: metadata.schema}
-    return replace(metadata, schema=schema, schema_id=max(past) + 1, past_schemas=past)
-
-
-def _key_problems(metadata: Metadata, wanted: StructType) -> Iterator[str]:
-    """What would make the columns of the record key unable to identify a row."""
-    key = set(MergeRule.of(metadata.properties).key)
-    asked = {field.name.lower(): field for field in wanted}
-    for field in metadata.schema:
-        if field.name in key and field.name.lower() in asked:
-            reason = key_problem(asked[field.name.lower()])
-            if reason:
-                yield f"column {field.name!r} is part of the record key and would be one that {reason}"
-
-
-def _name_problems(wanted: StructType) -> Iterator[str]:
-    """What a new table could not have either, in a new column or inside one: no reader could tell it apart."""
-    try:
-        check_names(wanted)
-        check_levels(wanted)
-    except SchemaError as error:
-        yield error.message
-
-
-def merged_schema(current: StructType, incoming: StructType) -> StructType:
-    """What `append(..., merge_schema=True)` makes of a schema: what the data adds and widens, only that.
-
-    A column the data leaves out stays; one that is wider in the table stays as wide as it is.
-    """
-    mine = {field.name.lower(): field for field in incoming}
-    fields = []
-    for field in current:
-        other = mine.pop(field.name.lower(), None)
-        fields.append(field if other is None else replace(field, type=_wider(field.type, other.type)))
-    return StructType((*fields, *(replace(field, nullable=True) for field in mine.values())))
-
-
-def _wider(current: DataType, incoming: DataType) -> DataType:
-    match current, incoming:
-        case StructType(), StructType():
-            return merged_schema(current, incoming)
-        case _ if can_widen(current, incoming):
-            return incoming
-        case _:
-            return current  # if the data does not fit this, the check of the data says so
-
-
-def _merged(current: StructType, wanted: StructType) -> StructType:
-    """`wanted` in the table's own spelling: its columns first, in their order."""
-    asked = {field.name.lower(): field for field in wanted}
-    fields = []
-    for field in current:
-        new = asked.pop(field.name.lower())
-        kind = new.type
-        if isinstance(field.type, StructType) and isinstance(kind, StructType):
-            kind = _merged(field.type, kind)
-        fields.append(replace(field, type=kind, nullable=field.nullable or new.nullable))
-    return StructType((*fields, *asked.values()))
-
-
-def _problems(
-    current: StructType, wanted: StructType, path: str, partitions: tuple[str, ...]
-) -> Iterator[str]:
-    asked = {field.name.lower(): field for field in wanted}
-    if len(asked) < len(wanted.fields):
-        yield "the new schema has two columns of the same name"
-    for field in current:
-        name = f"{path}{field.name}"
-        new = asked.pop(field.name.lower(), None)
-        if new is None:
-            yield f"column {name!r} would be dropped"
-            continue
-        if field.nullable and not new.nullable:
-            yield f"column {name!r} may hold NULL already, so it cannot become NOT NULL"
-        if name in partitions and new.type != field.type:
-            yield f"partition column {name!r} cannot change its type"
-        else:
-            yield from _type_problems(field.type, new.type, name)
-    for added in asked.values():
-        if not added.nullable:
-            yield f"new column '{path}{added.name}' must be nullable: older rows have no value for it"
-
-
-def _type_problems(old: DataType, new: DataType, name: str) -> Iterator[str]:
-    match old, new:
-        case StructType(), StructType():
-            yield from _problems(old, new, f"{name}.", ())
-        case ListType(), ListType():
-            yield from _element_problems(old.element, new.element, f"{name}.element")
-        case MapType(), MapType():
-            yield from _element_problems(old.key, new.key, f"{name}.key")
-            yield from _element_problems(old.value, new.value, f"{name}.value")
-        case _ if not can_widen(old, new):
-            yield f"column {name!r} cannot change from {type_name(old)} to {type_name(new)}"
-
-
-def _element_problems(old: DataType, new: DataType, name: str) -> Iterator[str]:
-    if old != new:
-        yield f"{name!r} cannot change from {type_name(old)} to {type_name(new)}"
-
-
-def settle(
-    now: Metadata, written_with: Metadata, adds: Sequence[Add]
-) -> tuple[tuple[Metadata, ...], tuple[Add, ...]]:
-    """Splits written with some metadata, as part of a table whose metadata may have moved on.
-
-    The metadata to commit with them, if any, and the adds under the schema id they then have;
-    SchemaMismatchError if the table has become one they do not fit.
-    """
-    if now.schema_of(written_with.schema_id) == written_with.schema:
-        _check_still_fits(written_with, now)
-        return (), tuple(adds)
-    newest = evolved(now, merged_schema(now.schema, written_with.schema))
-    _check_still_fits(written_with, newest)
-    labelled = tuple(replace(add, schema_id=newest.schema_id) for add in adds)
-    return (() if newest is now else (newest,)), labelled
-
-
-def _check_still_fits(written: Metadata, now: Metadata) -> None:
-    problems = list(_problems(written.schema, now.schema, "", ()))
-    if written.partition_columns != now.partition_columns:
-        problems.append(f"the table is now partitioned by {list(now.partition_columns)}")
-    if problems:
-        raise SchemaMismatchError(
-            "another writer changed the table, and the new data no longer fits: " + "; ".join(problems),
-            hint="read the table's schema again and repeat the write",
-            differences=tuple(problems),
-        )

@@ -12,8 +12,8 @@ from indextables.arrow.keys import KeyIndex
 from indextables.core.types import StructType, schema_to_arrow
 from indextables.errors import SchemaMismatchError
 from indextables.log.actions import Metadata
-from indextables.ops.evolve import evolved, merged_schema
 from indextables.ops.keyed import distinct_rows, rule_of
+from indextables.ops.schema import evolved, merged_schema
 from indextables.scan.merge import MergeMode, MergeRule
 
 

@@ -28,7 +28,6 @@ from indextables.log.plan import CommitPlan, Rewrite
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.condition import Condition, SamePartitions
-from indextables.ops.evolve import evolved, merged_schema
 from indextables.ops.keyed import (
     Files,
     LogRows,
@@ -42,6 +41,7 @@ from indextables.ops.keyed import (
 )
 from indextables.ops.matching import Mask, Matcher
 from indextables.ops.result import CommitResult
+from indextables.ops.schema import evolved, merged_schema
 
 
 def delete_by_key(

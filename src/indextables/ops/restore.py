@@ -24,8 +24,8 @@ from indextables.log.actions import Add, Metadata, Remove
 from indextables.log.plan import CommitPlan, Restore
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.evolve import evolved
 from indextables.ops.result import CommitResult, commit
+from indextables.ops.schema import evolved
 from indextables.scan.merge import MergeRule
 
 _THREADS: Final = 8

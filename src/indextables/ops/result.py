@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from indextables.errors import CommitConflictError
+from indextables.log.actions import Txn
 from indextables.log.commit import Planner
 from indextables.log.plan import CommitPlan
 from indextables.log.snapshot import Snapshot
@@ -48,3 +49,9 @@ def commit(log: TransactionLog, planner: Planner, snapshot: Snapshot) -> CommitR
     done = log.commit(remember, snapshot)
     plan = last[-1].without(done.skipped)
     return CommitResult(done.version, plan.operation, plan.all_metrics(), not done.no_op, done.skipped)
+
+
+def is_done(snapshot: Snapshot, txn: Txn | None) -> bool:
+    """Whether the application has committed this batch, or a later one, before."""
+    done = snapshot.txns.get(txn.app_id) if txn else None
+    return txn is not None and done is not None and done.version >= txn.version

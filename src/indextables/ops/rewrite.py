@@ -20,12 +20,11 @@ from indextables.log.plan import CommitPlan, Rewrite
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.condition import Condition, SamePartitions
-from indextables.ops.evolve import evolved, merged_schema, settle
 from indextables.ops.executor import Executor
 from indextables.ops.keyed_rewrite import delete_by_key, overwrite_by_key
-from indextables.ops.result import CommitResult, commit
+from indextables.ops.result import CommitResult, commit, is_done
+from indextables.ops.schema import evolved, merged_schema, settle
 from indextables.ops.target import config_for, write_target
-from indextables.ops.upsert import is_done
 from indextables.scan.merge import RECORD_KEY
 
 __all__ = ["Condition", "RewritePlanner", "SamePartitions", "delete", "overwrite"]

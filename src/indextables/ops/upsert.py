@@ -33,7 +33,7 @@ from indextables.ops.keyed import (
     metrics_of,
     rule_of,
 )
-from indextables.ops.result import CommitResult
+from indextables.ops.result import CommitResult, is_done
 from indextables.ops.target import config_for
 from indextables.scan.plan import plan_files
 
@@ -65,12 +65,6 @@ def upsert(
         raw, Files(log.store, options), merge_schema=merge_schema, txn=txn, operation=operation
     )
     return commit_keyed(log, planner, snapshot)
-
-
-def is_done(snapshot: Snapshot, txn: Txn | None) -> bool:
-    """Whether the application has committed this batch, or a later one, before."""
-    done = snapshot.txns.get(txn.app_id) if txn else None
-    return txn is not None and done is not None and done.version >= txn.version
 
 
 @dataclass

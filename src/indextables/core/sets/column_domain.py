@@ -46,7 +46,7 @@ class ColumnDomain:
     A name is written as in `col()`: `st.a` is a nested field. A column that is not listed may have
     any value.
 
-    >>> from indextables.core.sets.domain import Range
+    >>> from indextables.domain import Range
     >>> day = ColumnDomain({"day": Domain.of("mon", "tue")})
     >>> day.intersect(ColumnDomain({"day": Domain.of("tue"), "n": Domain([Range.at_least(3)])})).columns
     (('day',), ('n',))

@@ -35,3 +35,8 @@ def _output(frame: DataFrame) -> Any:
 def each(items: Any) -> Iterator[Any]:
     """The items of a Scala sequence."""
     return (items.apply(i) for i in range(items.length()))
+
+
+def quoted(name: str) -> str:
+    """A column's name as an expression, dots and backticks included."""
+    return "`" + name.replace("`", "``") + "`"

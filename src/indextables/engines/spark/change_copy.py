@@ -14,9 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.arrow.write import WriteTarget, Written
 from indextables.core.arrays import FileMask
+from indextables.engines.spark.attributes import quoted
 from indextables.engines.spark.change_rows import ACTION, Target
 from indextables.engines.spark.files import of_file
-from indextables.engines.spark.fit import quoted
 from indextables.engines.spark.lineage import FILE
 from indextables.engines.spark.native_write import NativeWriter
 from indextables.engines.spark.relation import Part, native_frame

@@ -17,9 +17,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.core.types import StructType
-from indextables.engines.spark.attributes import columns_in
+from indextables.engines.spark.attributes import columns_in, quoted
 from indextables.engines.spark.change_clauses import Clause
-from indextables.engines.spark.fit import as_nullable, quoted, spark_type
+from indextables.engines.spark.fit import as_nullable, spark_type
 from indextables.engines.spark.row_checks import promises_in_words
 from indextables.errors import PredicateError
 

@@ -12,10 +12,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.arrow.write import WriteTarget, Written
 from indextables.core.curves import Curve, Ranker
+from indextables.engines.spark.attributes import quoted
 from indextables.engines.spark.files import GROUP, check_all_read, read_groups
-from indextables.engines.spark.fit import quoted
+from indextables.engines.spark.gateway import use_own_python
 from indextables.engines.spark.native_write import NativeWriter, as_written
-from indextables.engines.spark.patching import use_own_python
 from indextables.engines.spark.rewrite import group_files
 from indextables.log.split import Split
 from indextables.ops.optimize import Clustering

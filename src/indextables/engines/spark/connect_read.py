@@ -28,7 +28,7 @@ from indextables.core.types import (
     StructType,
     schema_to_json,
 )
-from indextables.engines.spark.fit import quoted
+from indextables.engines.spark.attributes import quoted
 from indextables.engines.spark.partition_rows import partition_groups
 from indextables.engines.spark.reader import PARQUET, checked_options
 from indextables.engines.spark.row_group_filters import ALL_FILES, reader_options

@@ -11,8 +11,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from indextables.engines.spark.gateway import use_own_python
 from indextables.engines.spark.hadoop_store import HadoopStore
-from indextables.engines.spark.patching import use_own_python
 from indextables.storage.base import LogStore
 
 Item = TypeVar("Item")

@@ -15,9 +15,10 @@ from indextables.arrow.write import Rewritten, WriteTarget, Written
 from indextables.core.conditions.predicate import Predicate
 from indextables.core.statistics.stats import SplitStats
 from indextables.core.types import FieldPath, PrimitiveType, StructType
+from indextables.engines.spark.attributes import quoted
 from indextables.engines.spark.cluster import cluster_splits
 from indextables.engines.spark.distribute import distribute
-from indextables.engines.spark.fit import fit, frame_schema, quoted
+from indextables.engines.spark.fit import fit, frame_schema
 from indextables.engines.spark.location import Place, place_of
 from indextables.engines.spark.measure import Measurement, measure
 from indextables.engines.spark.native_write import NativeWriter

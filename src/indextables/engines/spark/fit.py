@@ -23,6 +23,7 @@ from indextables.core.types import (
     schema_to_arrow,
     schema_to_json,
 )
+from indextables.engines.spark.attributes import quoted
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.nested_nulls import forbidden_nulls
 from indextables.engines.spark.row_checks import fitting, not_null, without
@@ -191,8 +192,3 @@ def spark_type(kind: DataType) -> T.DataType:
     """The type as PySpark has it."""
     text = schema_to_json(StructType((Field("_", kind),)))
     return T.StructType.fromJson(json.loads(text)).fields[0].dataType
-
-
-def quoted(name: str) -> str:
-    """A column's name as an expression, dots and backticks included."""
-    return "`" + name.replace("`", "``") + "`"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -198,3 +199,13 @@ def jvm_tools() -> JvmTools:
             hint="use threads, or start the process with multiprocessing's 'spawn'",
         )
     return tools
+
+
+def use_own_python(session: SparkSession) -> None:
+    """On one machine, Python workers run the interpreter that runs here: it has what our functions need.
+
+    Spark takes the first `python3` of the path unless told otherwise.
+    """
+    context = session.sparkContext
+    if str(context.master).startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable

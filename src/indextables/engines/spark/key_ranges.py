@@ -12,7 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.core.conditions.predicate import And, Compare, IsIn, Literal, Predicate, Ref
 from indextables.core.types import INTEGERS, DecimalType, Field, PrimitiveType, StructType
-from indextables.engines.spark.fit import quoted, spark_type
+from indextables.engines.spark.attributes import quoted
+from indextables.engines.spark.fit import spark_type
 
 _FEW: Final = 1000
 """Up to so many keys are named one by one."""

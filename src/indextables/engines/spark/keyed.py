@@ -22,8 +22,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.arrow.log_files import as_new_groups
 from indextables.arrow.write import WriteTarget, Written
 from indextables.core.types import PrimitiveType, StructType
+from indextables.engines.spark.attributes import quoted
 from indextables.engines.spark.change_rows import ACTION, Target
-from indextables.engines.spark.fit import quoted
 from indextables.engines.spark.lineage import SLICE
 from indextables.engines.spark.merge_read import table_frame
 from indextables.engines.spark.native_write import NativeWriter, directory_value

@@ -17,11 +17,11 @@ from indextables.arrow.write import WriteTarget, Written
 from indextables.core.arrays import FileMask
 from indextables.core.conditions.predicate import Constant, Predicate
 from indextables.core.conditions.render import to_spark_sql
+from indextables.engines.spark.attributes import quoted
 from indextables.engines.spark.change_clauses import Clause
 from indextables.engines.spark.change_rows import changed_rows, kept
 from indextables.engines.spark.executor import SparkExecutor
 from indextables.engines.spark.files import read_groups
-from indextables.engines.spark.fit import quoted
 from indextables.engines.spark.keyed import (
     KeyedFiles,
     KeyedWriter,
@@ -37,11 +37,10 @@ from indextables.log.actions import Metadata, Remove, Txn
 from indextables.log.plan import CommitPlan, Rewrite
 from indextables.log.snapshot import Snapshot
 from indextables.ops.condition import Condition, SamePartitions
-from indextables.ops.evolve import evolved, merged_schema, settle
 from indextables.ops.keyed import metrics_of, rule_of
-from indextables.ops.result import CommitResult, commit
+from indextables.ops.result import CommitResult, commit, is_done
+from indextables.ops.schema import evolved, merged_schema, settle
 from indextables.ops.target import config_for, write_target
-from indextables.ops.upsert import is_done
 from indextables.scan.merge import MergeRule
 
 

@@ -29,11 +29,10 @@ from indextables.engines.spark.tables import SparkTable
 from indextables.log.actions import Action, Metadata, Txn
 from indextables.log.plan import CommitPlan, Upsert
 from indextables.log.snapshot import Snapshot
-from indextables.ops.evolve import evolved, merged_schema
 from indextables.ops.keyed import rule_of
-from indextables.ops.result import CommitResult, commit
+from indextables.ops.result import CommitResult, commit, is_done
+from indextables.ops.schema import evolved, merged_schema
 from indextables.ops.target import config_for, write_target
-from indextables.ops.upsert import is_done
 from indextables.scan.merge import MergeMode, MergeRule
 
 

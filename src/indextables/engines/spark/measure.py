@@ -20,8 +20,8 @@ from indextables.core.types import (
     is_orderable,
     leaves,
 )
+from indextables.engines.spark.attributes import quoted
 from indextables.engines.spark.files import key_of_row, read_files
-from indextables.engines.spark.fit import quoted
 from indextables.engines.spark.location import Place
 from indextables.errors import StorageError
 

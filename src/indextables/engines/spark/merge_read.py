@@ -22,8 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.core.arrays import FileMask, as_array, as_mask
 from indextables.core.types import StructType
-from indextables.engines.spark.attributes import columns_in
-from indextables.engines.spark.fit import quoted
+from indextables.engines.spark.attributes import columns_in, quoted
 from indextables.engines.spark.lineage import FILE, SEQ, SLICE
 from indextables.engines.spark.relation import Part, native_frame
 from indextables.engines.spark.tables import SparkTable

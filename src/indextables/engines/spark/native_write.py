@@ -20,7 +20,7 @@ from indextables.core.statistics.truncate import (
     truncate_stats,
 )
 from indextables.core.types import Field, PrimitiveType
-from indextables.engines.spark.fit import quoted
+from indextables.engines.spark.attributes import quoted
 from indextables.engines.spark.footers import footer_stats
 from indextables.engines.spark.gaps import fill_gaps
 from indextables.engines.spark.location import Place

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import signature
 from typing import Any
 
 import orjson
-from pyspark.sql import SparkSession
 
 from indextables.engines.spark.gateway import jvm_tools
 
@@ -50,13 +47,3 @@ def names_in(option: Any) -> tuple[str, ...]:
         return ()
     found = option.get()
     return tuple(str(found.apply(i)) for i in range(found.length()))
-
-
-def use_own_python(session: SparkSession) -> None:
-    """On one machine, Python workers run the interpreter that runs here: it has what our functions need.
-
-    Spark takes the first `python3` of the path unless told otherwise.
-    """
-    context = session.sparkContext
-    if str(context.master).startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-        context.pythonExec = sys.executable

@@ -28,10 +28,7 @@ def enable(spark: Any) -> Any:
     On Spark Connect it reads tables and runs commands on them; what does not work says so.
     """
     if type(spark).__module__.startswith("pyspark.sql.connect."):
-        # It needs packages that a classic session does not.
-        from indextables.engines.spark import connect  # noqa: PLC0415
-
-        connect.install()
+        _install_connect()
         return spark
     if not isinstance(spark, SparkSession):
         raise IndexTablesError(
@@ -46,6 +43,13 @@ def enable(spark: Any) -> Any:
     replace_method(SparkSession, "sql", _sql)
     replace_method(ClassicDataFrame, "explain", _explain)
     return spark
+
+
+def _install_connect() -> None:
+    # It needs packages that a classic session does not.
+    from indextables.engines.spark.connect import install  # noqa: PLC0415
+
+    install()
 
 
 def _load(original: Any) -> Any:

@@ -14,8 +14,8 @@ from pyspark.sql.sql_formatter import SQLStringFormatter
 
 from indextables.config import Config
 from indextables.engines.spark import dml
+from indextables.engines.spark.attributes import quoted
 from indextables.engines.spark.executor import SparkExecutor, spark_executor
-from indextables.engines.spark.fit import quoted
 from indextables.engines.spark.formats import is_ours
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.labels import describing
