@@ -29,7 +29,7 @@ from indextables.errors import NotATableError, SchemaError, SchemaMismatchError,
 from indextables.log.actions import Add, Metadata, Protocol
 from indextables.log.plan import ChangeSchema, CommitPlan
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.create import check_names, new_metadata
+from indextables.ops.create import new_metadata
 from indextables.ops.foreign import (
     foreign_format,
     parquet_files,
@@ -38,6 +38,7 @@ from indextables.ops.foreign import (
     unnamable_files,
 )
 from indextables.ops.result import CommitResult
+from indextables.ops.schema import check_names
 from indextables.ops.target import config_for, truncation_for
 from indextables.storage.base import LogStore, ObjectMeta
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -15,9 +15,6 @@ from indextables.core.schema.levels import check_levels
 from indextables.core.statistics.stats import stats_columns
 from indextables.core.statistics.truncation_options import TruncationOptions
 from indextables.core.types import (
-    DataType,
-    ListType,
-    MapType,
     StructType,
     is_orderable,
     schema_from_json,
@@ -30,6 +27,7 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.ops.foreign import foreign_format
 from indextables.ops.record_key import key_properties, top_level
 from indextables.ops.result import CommitResult
+from indextables.ops.schema import check_names
 from indextables.ops.target import config_for
 from indextables.scan.merge import RECORD_KEY
 
@@ -125,41 +123,6 @@ def as_schema(schema: Any) -> StructType:
 
 def _property_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def check_names(struct: StructType, path: str = "") -> None:
-    """SchemaError if a field has no name, or two of one struct have the same, at any depth."""
-    if not struct.fields:
-        raise SchemaError(
-            f"{path.rstrip('.') or 'the table'} has no columns", hint="give it at least one"
-        )
-    seen: dict[str, str] = {}
-    for field in struct:
-        if not field.name:
-            raise SchemaError(f"a column of {path.rstrip('.') or 'the table'} has no name")
-        folded = field.name.lower()
-        if folded in seen:
-            raise SchemaError(
-                f"columns {seen[folded]!r} and {field.name!r} have the same name",
-                hint="names are compared without regard to case: rename one of them",
-                column=f"{path}{field.name}",
-            )
-        seen[folded] = field.name
-        for below in _structs(field.type):
-            check_names(below, f"{path}{field.name}.")
-
-
-def _structs(kind: DataType) -> Iterator[StructType]:
-    match kind:
-        case StructType():
-            yield kind
-        case ListType(element=element):
-            yield from _structs(element)
-        case MapType(key=key, value=value):
-            yield from _structs(key)
-            yield from _structs(value)
-        case _:
-            return
 
 
 def _partition_columns(schema: StructType, names: Sequence[str]) -> tuple[str, ...]:

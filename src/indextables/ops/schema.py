@@ -9,7 +9,6 @@ from indextables.core.schema.levels import check_levels
 from indextables.core.types import DataType, ListType, MapType, StructType, can_widen, type_name
 from indextables.errors import SchemaError, SchemaEvolutionError, SchemaMismatchError
 from indextables.log.actions import Add, Metadata
-from indextables.ops.create import check_names
 from indextables.ops.record_key import key_problem
 from indextables.scan.merge import MergeRule
 
@@ -159,3 +158,38 @@ def _check_still_fits(written: Metadata, now: Metadata) -> None:
             hint="read the table's schema again and repeat the write",
             differences=tuple(problems),
         )
+
+
+def check_names(struct: StructType, path: str = "") -> None:
+    """SchemaError if a field has no name, or two of one struct have the same, at any depth."""
+    if not struct.fields:
+        raise SchemaError(
+            f"{path.rstrip('.') or 'the table'} has no columns", hint="give it at least one"
+        )
+    seen: dict[str, str] = {}
+    for field in struct:
+        if not field.name:
+            raise SchemaError(f"a column of {path.rstrip('.') or 'the table'} has no name")
+        folded = field.name.lower()
+        if folded in seen:
+            raise SchemaError(
+                f"columns {seen[folded]!r} and {field.name!r} have the same name",
+                hint="names are compared without regard to case: rename one of them",
+                column=f"{path}{field.name}",
+            )
+        seen[folded] = field.name
+        for below in _structs(field.type):
+            check_names(below, f"{path}{field.name}.")
+
+
+def _structs(kind: DataType) -> Iterator[StructType]:
+    match kind:
+        case StructType():
+            yield kind
+        case ListType(element=element):
+            yield from _structs(element)
+        case MapType(key=key, value=value):
+            yield from _structs(key)
+            yield from _structs(value)
+        case _:
+            return
