@@ -28,12 +28,13 @@ from indextables.log.history import HistoryEntry
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.append import append
+from indextables.ops.condition import Condition
 from indextables.ops.convert import convert as _convert
 from indextables.ops.convert import plan_convert
 from indextables.ops.create import as_schema, create, new_metadata
 from indextables.ops.evolve import evolve
 from indextables.ops.result import CommitResult
-from indextables.ops.rewrite import Condition, delete, overwrite
+from indextables.ops.rewrite import delete, overwrite
 from indextables.ops.upsert import upsert
 from indextables.scan.plan import plan_files
 from indextables.scan.planner import Planner

@@ -14,7 +14,7 @@ from indextables.core.types import DataType, DecimalType, PrimitiveType
 _MICROS_PER_DAY: Final = 86_400_000_000
 _MICROS: Final = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}
 """Microseconds per unit, as a fraction."""
-_TEXT: Final = frozenset(
+_ARROW_TEXT: Final = frozenset(
     (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view())
 )
 
@@ -64,7 +64,7 @@ def bound_of(stats: Any, chunk: ColumnChunk, dtype: DataType, side: Round) -> Ph
 
 
 def _is_text(kind: Any) -> bool:
-    return kind in _TEXT or pa.types.is_fixed_size_binary(kind)
+    return kind in _ARROW_TEXT or pa.types.is_fixed_size_binary(kind)
 
 
 def _text(raw: bytes) -> str | None:

@@ -12,9 +12,9 @@ from indextables.core.curves import Curve
 from indextables.core.types import parse_path
 from indextables.errors import SqlSyntaxError
 from indextables.ops.analyze import analyze
+from indextables.ops.condition import Condition
 from indextables.ops.describe_log import LOG_COLUMNS, describe_log
 from indextables.ops.optimize import Clustering, optimize
-from indextables.ops.rewrite import Condition
 from indextables.ops.time_travel import truncate_time_travel
 from indextables.ops.vacuum import vacuum
 from indextables.sql.grammar import Arguments, Command, Context, executor_of

@@ -82,12 +82,12 @@ def make_client(location: Location, options: Mapping[str, Any]) -> Any:
         return make(container, prefix=prefix, config=config, client_options=client_options, **passed_on)
     except UnknownConfigurationKeyError as error:
         raise ConfigError(
-            f"{location.family}:// has no such option: {_first_line(error)}",
+            f"{location.family}:// has no such option: {_headline(error)}",
             hint="options are obstore's: endpoint, region, access_key_id, secret_access_key, allow_http, …",
         ) from error
     except (BaseError, OSError, ValueError, TypeError) as error:
         raise StorageError(
-            f"cannot set up {location.family}://{location.authority}: {_first_line(error)}",
+            f"cannot set up {location.family}://{location.authority}: {_headline(error)}",
             hint="give credentials and endpoint as options, or in the environment",
         ) from error
 
@@ -106,5 +106,5 @@ def _sorted_options(
     return config, client, passed_on
 
 
-def _first_line(error: BaseException) -> str:
+def _headline(error: BaseException) -> str:
     return str(error).partition("\n")[0]

@@ -6,9 +6,10 @@ exact), and below an AND or OR each column appears once, however often and deep 
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias, assert_never
+from typing import NamedTuple, TypeAlias, assert_never
 
 from indextables.core.conditions.predicate import (
     And,
@@ -31,7 +32,7 @@ from indextables.core.sets.space import Space
 from indextables.core.sets.states import NOTHING, Truth, conjunction, disjunction
 from indextables.core.types import FieldPath
 
-Op: TypeAlias = Literal["and", "or"]
+Op: TypeAlias = typing.Literal["and", "or"]
 
 
 class View(NamedTuple):

@@ -19,7 +19,8 @@ from indextables.core.schema.datatypes import (
     is_float,
     is_orderable,
 )
-from indextables.core.statistics.wire import Physical, Round, decoder, encoder
+from indextables.core.statistics.values import Physical
+from indextables.core.statistics.wire import Round, decoder, encoder
 
 Reading: TypeAlias = tuple[Physical | None, bool]
 """A bound, None if unknown; and whether it is a value as it was written, not one moved outward."""
