@@ -14,7 +14,7 @@ from indextables.log.names import LogFile
 from indextables.log.trailer import Torn, Unverified, Verdict, Whole, last_info, unpack, verify
 from indextables.storage.base import LogStore
 
-_TAIL: Final = 64 << 10
+_FIRST_READ: Final = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ def body_of(file: LogFile, raw: bytes) -> LogBody:
 
 def read_info(store: LogStore, file: LogFile) -> CommitInfo | None:
     """The commitInfo of a commit, reading no more than its end where that is enough."""
-    if file.size > _TAIL:
-        tail = store.get_range(file.key, file.size - _TAIL, _TAIL)
+    if file.size > _FIRST_READ:
+        tail = store.get_range(file.key, file.size - _FIRST_READ, _FIRST_READ)
         if (info := last_info(tail.partition(b"\n")[2])) is not None:
             return info
     body = read_body(store, file)
