@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 from common import best_ms, interleaved, median_ms, print_table, save
 
 import indextables as it
-from indextables.core.statistics.stats import SplitStats
+from indextables.core.stats import SplitStats
 from indextables.engines.polars import predicate_of
 from indextables.engines.polars.frames import lazy_frame
 from indextables.log.actions import Add

@@ -25,9 +25,9 @@ import orjson
 from common import best_ms, interleaved, print_table, save
 
 from indextables.config import Config
-from indextables.core.binding.bind import bind
-from indextables.core.conditions.predicate import Compare, Literal, Ref
-from indextables.core.pruning.prune import may_match
+from indextables.core.bind.bind import bind
+from indextables.core.predicate.nodes import Compare, Literal, Ref
+from indextables.core.prune.evaluate import may_match
 from indextables.core.types import Field, PrimitiveType, StructType, schema_to_json
 from indextables.log.actions import CommitInfo, Metadata, Protocol
 from indextables.log.codec import encode_action

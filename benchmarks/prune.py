@@ -25,9 +25,9 @@ import numpy as np
 import pyarrow as pa
 from common import save
 
-from indextables.core.binding.bind import bind
-from indextables.core.pruning.index import ColumnStatsIndex
-from indextables.core.pruning.prune import may_match, must_match
+from indextables.core.bind.bind import bind
+from indextables.core.prune.evaluate import may_match, must_match
+from indextables.core.prune.index_index import ColumnStatsIndex
 from indextables.core.types import DecimalType, Field, PrimitiveType, StructType
 from indextables.sql.predicate import parse_predicate
 

@@ -149,7 +149,7 @@ def many_splits(path: Path, count: int) -> str:
     """A log of many splits whose files do not exist: planning must not look at them."""
     import pyarrow as pa
 
-    from indextables.core.statistics.stats import SplitStats
+    from indextables.core.stats import SplitStats
     from indextables.log.actions import Add
     from indextables.log.plan import Append, CommitPlan
     from indextables.log.transaction_log import TransactionLog

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indextables.arrow.filters import evaluable_part, to_row_mask
-from indextables.core.binding.bind import bind
-from indextables.core.statistics.collect import collect_stats
-from indextables.core.pruning.index import ColumnStatsIndex, source_of
-from indextables.core.conditions.predicate import Constant
-from indextables.core.pruning.prune import may_match
-from indextables.core.conditions.render import to_sql
+from indextables.core.bind.bind import bind
+from indextables.core.stats.collect import collect_stats
+from indextables.core.prune.index_index import ColumnStatsIndex, source_of
+from indextables.core.predicate.nodes import Constant
+from indextables.core.prune.evaluate import may_match
+from indextables.core.predicate.to_sql import to_sql
 from indextables.core.types import leaves, schema_from_arrow
 from indextables.errors import PredicateError, UnknownColumnError
 from indextables.query import QueryBuilder

@@ -9,7 +9,7 @@ from indextables import errors
 from indextables._version import __version__
 
 if TYPE_CHECKING:
-    from indextables.core.conditions.column import col
+    from indextables.core.predicate.col import col
     from indextables.damaged import check_table, describe_log
     from indextables.engines import duckdb
     from indextables.engines.polars import scan_polars
@@ -29,7 +29,7 @@ _LAZY: Final = {
     "describe_log": "indextables.damaged",
     "convert": "indextables.table",
     "QueryBuilder": "indextables.query",
-    "col": "indextables.core.conditions.column",
+    "col": "indextables.core.predicate.col",
     "parse_predicate": "indextables.sql.predicate",
     "query_stats": "indextables.scan.stats",
     "scan_polars": "indextables.engines.polars",

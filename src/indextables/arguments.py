@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, TypeAlias
 
-from indextables.core.conditions.column import Column
-from indextables.core.conditions.predicate import BoolRef, Node, Predicate, Ref
-from indextables.core.sets.column_domain import ColumnDomain
+from indextables.core.domain.column_domain import ColumnDomain
+from indextables.core.predicate.col import Column
+from indextables.core.predicate.nodes import BoolRef, Node, Predicate, Ref
 from indextables.errors import ConfigError, NotATableError, PredicateError, TableNotFoundError
 from indextables.log.moment import parse_moment
 from indextables.ops.foreign import foreign_format

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from indextables.arrow.filters import check_evaluable
 from indextables.arrow.read import Reading, count_rows, read_batches, units_of
-from indextables.core.conditions.predicate import Predicate
+from indextables.core.predicate.nodes import Predicate
 from indextables.core.types import StructType, resolve
 from indextables.engines.frames import duckdb_relation, pandas_frame, polars_frame
 from indextables.log.snapshot import Snapshot

@@ -22,8 +22,8 @@ A base file with a rollback block and a delete block over it, none of which can 
     []
 """
 
-from indextables.core.binding.bind import bind
-from indextables.core.statistics.split_stats import SplitStats
+from indextables.core.bind.bind import bind
+from indextables.core.stats.split_stats_split_stats import SplitStats
 from indextables.scan.listing import ListedFile, LogBlock, index_of_listing, slices_from_listing
 from indextables.scan.merge import MergeMode
 from indextables.scan.report import SliceCounts

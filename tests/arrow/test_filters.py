@@ -18,10 +18,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from indextables.arrow.filters import check_evaluable, to_row_mask, truth_of
-from indextables.core.binding.bind import bind
-from indextables.core.conditions.column import col
-from indextables.core.conditions.like import like
-from indextables.core.conditions.predicate import (
+from indextables.core.bind.bind import bind
+from indextables.core.predicate.col import col
+from indextables.core.predicate.like import like
+from indextables.core.predicate.nodes import (
     And,
     BoolRef,
     Compare,
@@ -37,7 +37,7 @@ from indextables.core.conditions.predicate import (
     Ref,
     StartsWith,
 )
-from indextables.core.conditions.render import to_sql
+from indextables.core.predicate.to_sql import to_sql
 from indextables.core.types import schema_from_arrow
 from indextables.errors import PredicateError
 from indextables.sql.predicate import parse_predicate

@@ -19,7 +19,7 @@ from support.strategies import all_paths, long_text, tables
 from hypothesis import strategies as st
 
 from indextables.arrow.footers import read_footers, stats_from_footer
-from indextables.core.statistics.stats import SplitStats, collect_stats
+from indextables.core.stats import SplitStats, collect_stats
 from indextables.core.types import (
     DecimalType,
     Field,

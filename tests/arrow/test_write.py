@@ -18,8 +18,8 @@ from indextables.arrow.conform import conform
 from indextables.arrow.partition import escape_segment, group_rows, unescape_segment
 from indextables.arrow.write import WriteTarget, write_splits
 from indextables.config import Config
-from indextables.core.statistics.stats import stats_columns
-from indextables.core.statistics.truncate import TruncationOptions
+from indextables.core.stats import stats_columns
+from indextables.core.stats.truncate import TruncationOptions
 from indextables.core.types import schema_from_arrow
 from indextables.errors import SchemaMismatchError, StorageError
 from indextables.storage.open import open_store

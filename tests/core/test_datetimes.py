@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indextables.core.conditions.datetimes import (
+from indextables.core.predicate.datetimes import (
     civil_from_days,
     date_text,
     days_from_civil,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indextables.core.binding.bind import bind
-from indextables.core.conditions.predicate import (
+from indextables.core.bind.bind import bind
+from indextables.core.predicate.nodes import (
     And,
     Compare,
     Constant,
@@ -26,7 +26,7 @@ from indextables.core.conditions.predicate import (
     Ref,
     StartsWith,
 )
-from indextables.core.pruning.prune import may_match
+from indextables.core.prune.evaluate import may_match
 from indextables.core.types import DecimalType, Field, ListType, PrimitiveType, StructType
 from indextables.domain import Bound, ColumnDomain, Domain, Marker, Range
 from indextables.errors import PredicateError, UnknownColumnError

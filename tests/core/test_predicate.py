@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from indextables.core.conditions.column import Column, col
-from indextables.core.conditions.predicate import And, BoolRef, Compare, Literal, Node, Not, Or, Ref
-from indextables.core.conditions.render import to_sql
+from indextables.core.predicate.col import Column, col
+from indextables.core.predicate.nodes import And, BoolRef, Compare, Literal, Node, Not, Or, Ref
+from indextables.core.predicate.to_sql import to_sql
 from indextables.errors import PredicateError, UnknownColumnError
 
 A = Ref(("a",))

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indextables.core.binding.bind import bind
-from indextables.core.pruning.index import ColumnStatsIndex, source_of
-from indextables.core.conditions.predicate import (
+from indextables.core.bind.bind import bind
+from indextables.core.prune.index_index import ColumnStatsIndex, source_of
+from indextables.core.predicate.nodes import (
     And,
     BoolRef,
     Compare,
@@ -29,11 +29,11 @@ from indextables.core.conditions.predicate import (
     Ref,
     StartsWith,
 )
-from indextables.core.pruning.prune import evaluate, may_match, must_match, prune
-from indextables.core.conditions.rewrite import fold, rebuild
-from indextables.core.statistics.split_stats import SplitStats, from_wire, to_wire
-from indextables.core.statistics.stats import collect_stats
-from indextables.core.statistics.truncate import TruncationOptions, TruncationRule, truncate_stats
+from indextables.core.prune.evaluate import evaluate, may_match, must_match, prune
+from indextables.core.predicate.tree import fold, rebuild
+from indextables.core.stats.split_stats_split_stats import SplitStats, from_wire, to_wire
+from indextables.core.stats import collect_stats
+from indextables.core.stats.truncate import TruncationOptions, TruncationRule, truncate_stats
 from indextables.core.types import (
     Field,
     ListType,
@@ -42,7 +42,7 @@ from indextables.core.types import (
     is_float,
     leaves,
 )
-from indextables.core.statistics.values import to_physical
+from indextables.core.stats.values import to_physical
 from indextables.sql.predicate import parse_predicate
 from support.strategies import ORDERED_TYPES, tables, values_of
 from support.truth import truth

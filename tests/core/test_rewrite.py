@@ -8,7 +8,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indextables.core.conditions.predicate import (
+from indextables.core.predicate.nodes import (
     And,
     BoolRef,
     Compare,
@@ -26,7 +26,7 @@ from indextables.core.conditions.predicate import (
     Ref,
     StartsWith,
 )
-from indextables.core.conditions.rewrite import columns_of, distinct, flatten, fold, gather_lists
+from indextables.core.predicate.tree import columns_of, distinct, flatten, fold, gather_lists
 from support.truth import truth
 
 A, B = Ref(("a",)), Ref(("b",))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.strategies import all_paths, tables
 
 from indextables.config import Config
-from indextables.core.statistics.stats import (
+from indextables.core.stats import (
     SplitStats,
     collect_stats,
     from_wire,
@@ -35,7 +35,7 @@ from indextables.core.types import (
     is_orderable,
     leaves,
 )
-from indextables.core.statistics.values import to_physical
+from indextables.core.stats.values import to_physical
 from indextables.errors import ConfigError
 
 P = PrimitiveType

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indextables.core.conditions.predicate import (
+from indextables.core.predicate.nodes import (
     And,
     BoolRef,
     Compare,
@@ -24,7 +24,7 @@ from indextables.core.conditions.predicate import (
     Ref,
     StartsWith,
 )
-from indextables.core.pruning.prune import evaluate, may_match, must_match
+from indextables.core.prune.evaluate import evaluate, may_match, must_match
 from support.truth import truth
 from indextables.core.types import DecimalType, PrimitiveType
 from support.worlds import TINY, UNIVERSES, Universe, bounded_pair_of, pair_of, world_of

@@ -2,10 +2,10 @@
 
 import pytest
 
-from indextables.core.binding.bind import bind
-from indextables.core.pruning.index import ColumnStatsIndex, source_of
-from indextables.core.pruning.prune import may_match
-from indextables.core.statistics.stats import from_wire
+from indextables.core.bind.bind import bind
+from indextables.core.prune.index_index import ColumnStatsIndex, source_of
+from indextables.core.prune.evaluate import may_match
+from indextables.core.stats import from_wire
 from indextables.core.types import leaves
 from indextables.sql.predicate import parse_predicate
 from support.traps import load_traps, wire_statistics

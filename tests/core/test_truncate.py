@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from support.strategies import long_text, nasty_binary, nasty_text
 
 from indextables.config import Config
-from indextables.core.statistics.stats import SplitStats, collect_stats, from_wire, to_wire
-from indextables.core.statistics.truncate import (
+from indextables.core.stats import SplitStats, collect_stats, from_wire, to_wire
+from indextables.core.stats.truncate import (
     SUFFIX,
     TruncationMetrics,
     TruncationOptions,

@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.strategies import ORDERED_TYPES, nasty_ints, values_of
 
-from indextables.core.statistics import values
+from indextables.core.stats import values
 from indextables.core.types import DecimalType, ListType, PrimitiveType
-from indextables.core.statistics.values import (
+from indextables.core.stats.values import (
     OMIT,
     decode_column,
     decode_value,

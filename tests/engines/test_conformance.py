@@ -13,8 +13,8 @@ from support.sliced_table import Sliced, make_slices
 
 import indextables as it
 from indextables.arrow.filters import to_row_mask
-from indextables.core.binding.bind import bind
-from indextables.core.conditions.predicate import Compare, IsIn, IsNull, Literal, Not, Predicate, Ref
+from indextables.core.bind.bind import bind
+from indextables.core.predicate.nodes import Compare, IsIn, IsNull, Literal, Not, Predicate, Ref
 
 CONDITIONS = conditions(200)
 

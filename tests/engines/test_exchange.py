@@ -15,18 +15,8 @@ from support.truth import truth
 import indextables as it
 from indextables.arrow.expressions import Rules
 from indextables.arrow.expressions import predicate_of as of_pyarrow
-from indextables.core.binding.bind import bind
-from indextables.core.conditions.predicate import (
-    And,
-    Compare,
-    IsIn,
-    IsNull,
-    Literal,
-    Not,
-    Opaque,
-    Or,
-    Ref,
-)
+from indextables.core.bind.bind import bind
+from indextables.core.predicate.nodes import And, Compare, IsIn, IsNull, Literal, Not, Opaque, Or, Ref
 from indextables.core.types import schema_from_arrow
 from indextables.domain import ColumnDomain, Domain, Range
 from indextables.engines.exchange import (

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import indextables as it
-from indextables.core.conditions.predicate import Compare, IsIn, Literal, Opaque, Ref
+from indextables.core.predicate.nodes import Compare, IsIn, Literal, Opaque, Ref
 from indextables.engines.polars import predicate_of
 from indextables.errors import SchemaMismatchError
 

@@ -195,7 +195,7 @@ def test_a_checkpoint_of_another_writer_is_read_although_nothing_proves_it_whole
 
 def test_infinities_and_long_texts_survive_a_checkpoint():
     """JSON has no infinity; the checkpoint writes it as the commit did."""
-    from indextables.core.statistics.stats import SplitStats
+    from indextables.core.stats import SplitStats
 
     stats = SplitStats(
         1,

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from indextables.core.binding.bind import bind
-from indextables.core.conditions.predicate import And, Compare, Literal, Ref
+from indextables.core.bind.bind import bind
+from indextables.core.predicate.nodes import And, Compare, Literal, Ref
 from indextables.core.types import DecimalType, Field, PrimitiveType, StructType
 from indextables.errors import CommitConflictError, ProtocolError, SchemaMismatchError
 from indextables.log.actions import Protocol, Remove, Unknown

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indextables.config import Config
-from indextables.core.binding.bind import bind
-from indextables.core.conditions.predicate import Compare, Literal, Ref
-from indextables.core.pruning.prune import may_match
+from indextables.core.bind.bind import bind
+from indextables.core.predicate.nodes import Compare, Literal, Ref
+from indextables.core.prune.evaluate import may_match
 from indextables.core.types import Field, PrimitiveType, StructType, schema_from_arrow
 from indextables.errors import IndexTablesError, LogCorruptedError
 from indextables.log.checkpoint import choose_parts, parts_of, write_checkpoint

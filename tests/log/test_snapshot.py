@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from indextables.core.binding.bind import bind
-from indextables.core.conditions.predicate import Compare, Literal, Ref
-from indextables.core.pruning.prune import may_match
+from indextables.core.bind.bind import bind
+from indextables.core.predicate.nodes import Compare, Literal, Ref
+from indextables.core.prune.evaluate import may_match
 from indextables.core.types import Field, PrimitiveType, StructType
 from indextables.log.actions import Metadata, Txn, Unknown
 from indextables.log.plan import ChangeSchema, CommitPlan

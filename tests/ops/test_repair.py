@@ -207,7 +207,7 @@ def test_the_session_wins_over_the_tables_own_truncation(tmp_path: Path):
 @pytest.mark.parametrize("strategy", ["drop", "truncate", "bound"])
 def test_each_strategy_is_the_one_of_the_write_path(table: RealTable, strategy: str):
     """What repair makes of a long bound is what the shared function makes of it."""
-    from indextables.core.statistics.truncate import TruncationOptions, truncate_stats
+    from indextables.core.stats.truncate import TruncationOptions, truncate_stats
 
     config = Config.of(session={"spark.indextables.stats.truncation.strategy": strategy})
     assert repair(table.log, table.target, config=config).status == "SUCCESS"

@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indextables.core.statistics.truncate import TruncationOptions, truncate_stats
+from indextables.core.stats.truncate import TruncationOptions, truncate_stats
 from indextables.core.types import Field, PrimitiveType, StructType
 from indextables.log.actions import Remove, Txn
 from indextables.log.plan import Append, ChangeSchema, CommitPlan, Rewrite

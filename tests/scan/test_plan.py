@@ -6,8 +6,8 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from indextables.core.conditions.predicate import Compare, Literal, Ref
-from indextables.core.statistics.split_stats import SplitStats
+from indextables.core.predicate.nodes import Compare, Literal, Ref
+from indextables.core.stats.split_stats_split_stats import SplitStats
 from indextables.core.types import Field, PrimitiveType, StructType
 from indextables.domain import ColumnDomain, Domain, Range
 from indextables.errors import PredicateError, UnknownColumnError

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from indextables.arrow.filters import check_evaluable, is_evaluable, truth_of
-from indextables.core.binding.bind import bind
+from indextables.core.bind.bind import bind
 from indextables.core.types import schema_from_arrow
 from indextables.sql.predicate import parse_predicate
 from support.nasty import COLUMNS, nasty_table

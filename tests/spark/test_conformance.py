@@ -7,7 +7,7 @@ from support.conformance import conditions, make_table, plain_rows
 from support.sliced_table import make_slices
 
 import indextables as it
-from indextables.core.conditions.render import to_sql
+from indextables.core.predicate.to_sql import to_sql
 
 
 def test_spark_gives_the_rows_of_the_arrow_reader(spark: Any, tmp_path: Any) -> None:

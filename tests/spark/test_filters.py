@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from indextables.core.conditions.predicate import And, Constant, IsIn, IsNull, Not, Opaque, Or
-from indextables.core.conditions.render import to_sql
+from indextables.core.predicate.nodes import And, Constant, IsIn, IsNull, Not, Opaque, Or
+from indextables.core.predicate.to_sql import to_sql
 from indextables.engines.spark.filters import to_predicate
 
 COLUMNS = """

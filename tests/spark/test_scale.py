@@ -7,7 +7,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from indextables.core.statistics.stats import SplitStats
+from indextables.core.stats import SplitStats
 from indextables.engines.spark import relation
 from indextables.engines.spark.file_list import FileList
 from indextables.log.actions import Add

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from indextables import errors
-from indextables.core.statistics.stats import collect_stats
+from indextables.core.stats import collect_stats
 from indextables.table import Table
 
 FORMAT = "indextables"

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indextables.core.binding.bind import bind
-from indextables.core.conditions.like import like
-from indextables.core.conditions.predicate import (
+from indextables.core.bind.bind import bind
+from indextables.core.predicate.like import like
+from indextables.core.predicate.nodes import (
     And,
     BoolRef,
     Compare,
@@ -30,8 +30,8 @@ from indextables.core.conditions.predicate import (
     Ref,
     StartsWith,
 )
-from indextables.core.conditions.render import to_sql
-from indextables.core.conditions.rewrite import flatten
+from indextables.core.predicate.to_sql import to_sql
+from indextables.core.predicate.tree import flatten
 from indextables.core.types import Field, PrimitiveType, StructType
 from indextables.errors import PredicateError
 from indextables.sql.predicate import parse_predicate

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from indextables.core.conditions.predicate import (
+from indextables.core.predicate.nodes import (
     And,
     BoolRef,
     Compare,

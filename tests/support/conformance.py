@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 import indextables as it
-from indextables.core.conditions.predicate import (
+from indextables.core.predicate.nodes import (
     And,
     BoolRef,
     Compare,

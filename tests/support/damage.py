@@ -9,7 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from indextables.config import Config
-from indextables.core.statistics.stats import SplitStats
+from indextables.core.stats import SplitStats
 from indextables.core.types import Field, PrimitiveType, StructType
 from indextables.log.actions import Add, Metadata, Protocol, Remove, Txn
 from indextables.log.plan import Append, CommitPlan, Rewrite

@@ -12,7 +12,7 @@ import orjson
 import pyarrow as pa
 
 from indextables.config import Config
-from indextables.core.statistics.stats import SplitStats
+from indextables.core.stats import SplitStats
 from indextables.core.types import StructType, schema_from_arrow, schema_to_json
 from indextables.log.actions import Action, Add, Metadata, Protocol, Remove
 from indextables.log.names import LogNames

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from indextables.core.conditions.predicate import (
+from indextables.core.predicate.nodes import (
     And,
     BoolRef,
     Compare,
@@ -19,7 +19,7 @@ from indextables.core.conditions.predicate import (
     Ref,
     StartsWith,
 )
-from indextables.core.conditions.rewrite import fold
+from indextables.core.predicate.tree import fold
 from indextables.core.types import path_text
 
 

@@ -32,9 +32,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from indextables.config import Config
-from indextables.core.statistics.collect import stats_columns
-from indextables.core.statistics.stats import collect_stats, to_wire
-from indextables.core.statistics.truncate import TruncationOptions, truncate_stats
+from indextables.core.stats.collect import stats_columns
+from indextables.core.stats import collect_stats, to_wire
+from indextables.core.stats.truncate import TruncationOptions, truncate_stats
 from indextables.core.types import (
     DecimalType,
     ListType,

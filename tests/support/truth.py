@@ -5,7 +5,7 @@ It shares no code with the pruner. A row is a mapping of paths to physical value
 
 import math
 
-from indextables.core.conditions.predicate import (
+from indextables.core.predicate.nodes import (
     And,
     BoolRef,
     Compare,

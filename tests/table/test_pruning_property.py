@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import indextables as it
 from indextables.arrow.filters import to_row_mask, truth_of
 from indextables.arrow.read import Reading, read_batches
-from indextables.core.binding.bind import bind
-from indextables.core.conditions.predicate import Predicate
-from indextables.core.pruning.prune import must_match
-from indextables.core.conditions.render import to_sql
+from indextables.core.bind.bind import bind
+from indextables.core.predicate.nodes import Predicate
+from indextables.core.prune.evaluate import must_match
+from indextables.core.predicate.to_sql import to_sql
 from indextables.core.types import (
     DecimalType,
     Field,

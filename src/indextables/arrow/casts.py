@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.binding.kinds import kind_of
-from indextables.core.conditions.predicate import IsIn, Literal
+from indextables.core.bind.kinds import kind_of
+from indextables.core.predicate.nodes import IsIn, Literal
 from indextables.errors import PredicateError
 
 

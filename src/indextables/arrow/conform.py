@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.arrow.align import align
-from indextables.core.schema.levels import check_arrow_levels
 from indextables.core.types import (
     DataType,
     Field,
@@ -26,6 +25,7 @@ from indextables.core.types import (
     schema_to_arrow,
     type_name,
 )
+from indextables.core.types.levels import check_arrow_levels
 from indextables.errors import SchemaMismatchError, UnsupportedTypeError
 
 

@@ -17,9 +17,9 @@ from indextables.arrow.filters import to_row_mask
 from indextables.arrow.fold import fold_slices
 from indextables.arrow.read import Reading, count_rows, read_batches
 from indextables.arrow.write import Rewritten, WriteTarget, Written, write_splits
-from indextables.core.conditions.predicate import Predicate
-from indextables.core.statistics.merge import merge_stats
-from indextables.core.statistics.stats import SplitStats, collect_stats
+from indextables.core.predicate.nodes import Predicate
+from indextables.core.stats import SplitStats, collect_stats
+from indextables.core.stats.merge import merge_stats
 from indextables.core.types import FieldPath, StructType
 from indextables.errors import PredicateError, StorageError
 from indextables.log.actions import Add

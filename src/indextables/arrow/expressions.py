@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from indextables.arrow.expression_tree import Call, FieldRef, Tree, Value, take_apart
 from indextables.arrow.literals import literal_of
-from indextables.core.binding.bound import unless_null
-from indextables.core.conditions.predicate import (
+from indextables.core.bind.bound import unless_null
+from indextables.core.predicate.nodes import (
     BoolRef,
     Compare,
     CompareOp,

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.arrow.casts import compare_with_casts, is_in_with_casts
-from indextables.core.conditions.like import like_regex
-from indextables.core.conditions.predicate import (
+from indextables.core.predicate.like import like_regex
+from indextables.core.predicate.nodes import (
     And,
     BoolRef,
     Compare,
@@ -30,7 +30,7 @@ from indextables.core.conditions.predicate import (
     Ref,
     StartsWith,
 )
-from indextables.core.conditions.rewrite import fold
+from indextables.core.predicate.tree import fold
 from indextables.core.types import FieldPath, path_text
 from indextables.errors import PredicateError
 

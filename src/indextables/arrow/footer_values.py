@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from indextables.core.statistics.values import Physical, Round, decode_value
+from indextables.core.stats.values import Physical, Round, decode_value
 from indextables.core.types import DataType, DecimalType, PrimitiveType
 
 _MICROS_PER_DAY: Final = 86_400_000_000

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from indextables.arrow.footer_values import ColumnChunk, bound_of
-from indextables.core.statistics.stats import SplitStats
-from indextables.core.statistics.values import Physical
+from indextables.core.stats import SplitStats
+from indextables.core.stats.values import Physical
 from indextables.core.types import (
     FieldPath,
     Leaf,

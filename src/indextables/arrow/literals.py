@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from indextables.core.conditions.predicate import Literal
+from indextables.core.predicate.nodes import Literal
 from indextables.core.types import PrimitiveType
 
 _PER_MICROSECOND: Final = {"s": 1_000_000, "ms": 1000, "us": 1}

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.pruning.partitions import partition_value
-from indextables.core.statistics.values import OMIT, encode_value
+from indextables.core.prune.partitions import partition_value
+from indextables.core.stats.values import OMIT, encode_value
 from indextables.core.types import DataType, type_name, type_to_arrow
 from indextables.errors import SchemaMismatchError
 

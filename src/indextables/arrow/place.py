@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from indextables.arrow.keys import KeyIndex, Numbers, distinct_numbers
 from indextables.arrow.read import Reading, read_batches
-from indextables.core.conditions.predicate import And, Compare, IsIn, Literal, Predicate, Ref
+from indextables.core.predicate.nodes import And, Compare, IsIn, Literal, Predicate, Ref
 from indextables.core.types import DataType, StructType
 from indextables.errors import ProtocolError
 from indextables.log.split import Split

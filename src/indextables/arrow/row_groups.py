@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from indextables.arrow.footers import stats_from_footer
-from indextables.core.conditions.predicate import Predicate
-from indextables.core.conditions.rewrite import columns_of
-from indextables.core.pruning.index import ColumnStatsIndex, source_of
-from indextables.core.pruning.prune import may_match
-from indextables.core.statistics.stats import SplitStats
+from indextables.core.predicate.nodes import Predicate
+from indextables.core.predicate.tree import columns_of
+from indextables.core.prune.evaluate import may_match
+from indextables.core.prune.index_index import ColumnStatsIndex, source_of
+from indextables.core.stats import SplitStats
 from indextables.core.types import FieldPath, StructType, leaves
 from indextables.log.split import Split
 

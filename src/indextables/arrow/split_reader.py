@@ -13,8 +13,8 @@ from indextables.arrow.align import align
 from indextables.arrow.filters import to_row_mask
 from indextables.arrow.partition import partition_scalar
 from indextables.arrow.row_groups import row_groups_to_read
-from indextables.core.conditions.predicate import And, Predicate
-from indextables.core.conditions.rewrite import columns_of
+from indextables.core.predicate.nodes import And, Predicate
+from indextables.core.predicate.tree import columns_of
 from indextables.core.types import Field, StructType, schema_to_arrow, type_to_arrow
 from indextables.errors import ObjectNotFoundError, StorageError
 from indextables.log.split import Split

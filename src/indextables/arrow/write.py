@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from indextables.arrow.parquet import ParquetSplit, float_fields, nan_columns
 from indextables.arrow.partition import group_rows, partition_directory, partition_text
-from indextables.core.statistics.merge import merge_stats
-from indextables.core.statistics.stats import SplitStats, collect_stats
-from indextables.core.statistics.truncate import (
+from indextables.core.stats import SplitStats, collect_stats
+from indextables.core.stats.merge import merge_stats
+from indextables.core.stats.truncate import (
     TruncationMetrics,
     TruncationOptions,
     log_truncation,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from indextables.core.statistics.stats import SplitStats
+from indextables.core.stats import SplitStats
 from indextables.core.types import StructType
 
 Extra: TypeAlias = Mapping[str, Any]

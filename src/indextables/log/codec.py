@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from indextables.core.statistics.stats import to_wire
+from indextables.core.stats import to_wire
 from indextables.core.types import StructType, schema_to_json
 from indextables.log.actions import (
     PARQUET_FORMAT,

@@ -30,7 +30,7 @@ from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 
-from indextables.core.pruning.prune import may_match
+from indextables.core.prune.evaluate import may_match
 from indextables.core.types import FieldPath, StructType, can_widen, leaves
 from indextables.errors import CommitConflictError, IndexTablesError, ProtocolError, SchemaMismatchError
 from indextables.log.actions import Add, Metadata

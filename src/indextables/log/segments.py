@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.statistics.stats import stats_wire_type
+from indextables.core.stats import stats_wire_type
 from indextables.core.types import StructType
 from indextables.log.actions import Metadata
 from indextables.log.layout import Layout

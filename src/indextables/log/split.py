@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from indextables.core.statistics.stats import SplitStats, from_wire
+from indextables.core.stats import SplitStats, from_wire
 from indextables.core.types import StructType
 from indextables.log.actions import Add
 from indextables.log.rows import loads_extra

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from indextables.core.pruning.index import ColumnStatsIndex
-from indextables.core.statistics.merge import exchange_columns
-from indextables.core.statistics.stats import SplitStats, stats_columns
-from indextables.core.statistics.truncate import (
+from indextables.core.prune.index_index import ColumnStatsIndex
+from indextables.core.stats import SplitStats, stats_columns
+from indextables.core.stats.merge import exchange_columns
+from indextables.core.stats.truncate import (
     TruncationMetrics,
     TruncationOptions,
     log_truncation,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from indextables.arrow.filters import check_evaluable
 from indextables.arrow.write import Written
-from indextables.core.binding.bind import bind
-from indextables.core.conditions.predicate import Predicate
-from indextables.core.conditions.render import to_sql
+from indextables.core.bind.bind import bind
+from indextables.core.predicate.nodes import Predicate
+from indextables.core.predicate.to_sql import to_sql
 from indextables.log.actions import Metadata
 from indextables.log.snapshot import Snapshot
 from indextables.ops.partitions import partition_condition

@@ -11,12 +11,8 @@ import pyarrow as pa
 from indextables.arrow.footers import read_footers, stats_from_footer
 from indextables.arrow.hive import HiveColumn, hive_columns, hive_values
 from indextables.arrow.int96 import arrow_schema_of
-from indextables.core.statistics.stats import stats_columns
-from indextables.core.statistics.truncate import (
-    TruncationMetrics,
-    log_truncation,
-    truncate_stats,
-)
+from indextables.core.stats import stats_columns
+from indextables.core.stats.truncate import TruncationMetrics, log_truncation, truncate_stats
 from indextables.core.types import (
     DataType,
     Field,

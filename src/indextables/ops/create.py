@@ -11,15 +11,15 @@ from uuid import uuid4
 import pyarrow as pa
 
 from indextables.arrow.conform import source_schema
-from indextables.core.schema.levels import check_levels
-from indextables.core.statistics.stats import stats_columns
-from indextables.core.statistics.truncation_options import TruncationOptions
+from indextables.core.stats import stats_columns
+from indextables.core.stats.truncation_options_truncation_options import TruncationOptions
 from indextables.core.types import (
     StructType,
     is_orderable,
     schema_from_json,
     type_name,
 )
+from indextables.core.types.levels import check_levels
 from indextables.errors import NotATableError, SchemaError, TableExistsError
 from indextables.log.actions import MERGE_ON_READ, READER_VERSION, WRITER_VERSION, Metadata, Protocol
 from indextables.log.plan import ChangeSchema, CommitPlan

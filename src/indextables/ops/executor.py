@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from indextables.arrow.write import Rewritten, WriteTarget, Written
-from indextables.core.conditions.predicate import Predicate
-from indextables.core.statistics.stats import SplitStats
+from indextables.core.predicate.nodes import Predicate
+from indextables.core.stats import SplitStats
 from indextables.core.types import FieldPath, StructType
 from indextables.log.split import Split
 from indextables.scan.merge import Piece

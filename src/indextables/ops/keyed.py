@@ -19,8 +19,8 @@ from indextables.arrow.keys import KeyIndex, Numbers, surely_distinct
 from indextables.arrow.log_files import as_new_groups, write_log
 from indextables.arrow.place import Home, key_condition
 from indextables.arrow.write import WriteTarget, Written, write_splits
-from indextables.core.binding.bind import bind
-from indextables.core.conditions.predicate import Predicate
+from indextables.core.bind.bind import bind
+from indextables.core.predicate.nodes import Predicate
 from indextables.core.types import StructType, schema_to_arrow
 from indextables.errors import DuplicateKeyError, SchemaError
 from indextables.log.actions import Add, Metadata

@@ -21,7 +21,7 @@ from indextables.arrow.keys import KeyIndex, repeated_mask
 from indextables.arrow.place import Home, live_places
 from indextables.arrow.read import Reading
 from indextables.arrow.write import Written
-from indextables.core.pruning.prune import may_match
+from indextables.core.prune.evaluate import may_match
 from indextables.core.types import StructType, schema_to_arrow
 from indextables.log.actions import Metadata, Remove, Txn
 from indextables.log.plan import CommitPlan, Rewrite

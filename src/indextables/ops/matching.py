@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from indextables.arrow.place import Home
 from indextables.arrow.read import Reading, Unit, read_batches, units_of
-from indextables.core.conditions.predicate import Predicate
-from indextables.core.pruning.prune import must_match
+from indextables.core.predicate.nodes import Predicate
+from indextables.core.prune.evaluate import must_match
 from indextables.log.snapshot import Snapshot
 from indextables.log.split import Split
 from indextables.scan.plan import plan_files

@@ -18,7 +18,7 @@ import numpy as np
 from indextables.arrow.write import Written
 from indextables.config import TARGET_FILE_SIZE
 from indextables.core.curves import Curve
-from indextables.core.pruning.prune import may_match
+from indextables.core.prune.evaluate import may_match
 from indextables.core.types import is_orderable, resolve, type_name
 from indextables.errors import ConfigError, SchemaError
 from indextables.log.actions import Remove

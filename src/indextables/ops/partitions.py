@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from indextables.core.conditions.predicate import (
-    And,
-    Compare,
-    IsIn,
-    IsNull,
-    Literal,
-    Or,
-    Predicate,
-    Ref,
-)
-from indextables.core.pruning.partitions import decode_partition
+from indextables.core.predicate.nodes import And, Compare, IsIn, IsNull, Literal, Or, Predicate, Ref
+from indextables.core.prune.partitions import decode_partition
 from indextables.core.types import DataType
 from indextables.log.actions import Metadata
 

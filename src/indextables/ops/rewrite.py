@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.arrow.write import Rewritten, Written
-from indextables.core.conditions.predicate import Predicate
-from indextables.core.pruning.prune import may_match, must_match
+from indextables.core.predicate.nodes import Predicate
+from indextables.core.prune.evaluate import may_match, must_match
 from indextables.log.actions import Add, Metadata, Remove, Txn
 from indextables.log.plan import CommitPlan, Rewrite
 from indextables.log.snapshot import Snapshot

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from indextables.core.schema.levels import check_levels
 from indextables.core.types import DataType, ListType, MapType, StructType, can_widen, type_name
+from indextables.core.types.levels import check_levels
 from indextables.errors import SchemaError, SchemaEvolutionError, SchemaMismatchError
 from indextables.log.actions import Add, Metadata
 from indextables.ops.record_key import key_problem

@@ -14,7 +14,7 @@ from indextables.arrow.keys import KeyIndex, Numbers, distinct_numbers
 from indextables.arrow.place import Home, Places, key_condition, live_places
 from indextables.arrow.read import Reading, read_batches, units_of
 from indextables.arrow.write import Written, partition_texts
-from indextables.core.pruning.prune import may_match
+from indextables.core.prune.evaluate import may_match
 from indextables.core.types import schema_to_arrow
 from indextables.log.actions import Action, Metadata, Txn
 from indextables.log.plan import CommitPlan, Upsert

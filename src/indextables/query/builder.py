@@ -9,8 +9,8 @@ from typing import Any, overload
 
 import pyarrow as pa
 
-from indextables.core.conditions.predicate import And, Constant, Predicate
-from indextables.core.conditions.rewrite import flatten
+from indextables.core.predicate.nodes import And, Constant, Predicate
+from indextables.core.predicate.tree import flatten
 from indextables.core.types import StructType
 from indextables.errors import PredicateError
 from indextables.query.clauses import (

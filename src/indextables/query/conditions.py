@@ -8,9 +8,9 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any, Final, assert_never
 
-from indextables.core.binding.kinds import kind_of
-from indextables.core.conditions.column import literal
-from indextables.core.conditions.predicate import (
+from indextables.core.bind.kinds import kind_of
+from indextables.core.predicate.col import literal
+from indextables.core.predicate.nodes import (
     And,
     BoolRef,
     Compare,

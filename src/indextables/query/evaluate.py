@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.arrow.filters import column, is_evaluable, to_row_mask
-from indextables.core.binding.bind import bind
+from indextables.core.bind.bind import bind
 from indextables.core.types import StructType, schema_from_arrow
 from indextables.errors import PredicateError
 from indextables.query.conditions import find_column, is_missing, leaf_predicate, to_predicate

@@ -8,13 +8,13 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from indextables.core.arrays import FileMask
-from indextables.core.binding.bind import bind
-from indextables.core.conditions.predicate import And, Not, Opaque, Or, Predicate
-from indextables.core.conditions.render import to_sql
-from indextables.core.conditions.rewrite import columns_of, flatten
-from indextables.core.pruning.index import ColumnStatsIndex
-from indextables.core.pruning.prune import may_match
+from indextables.core.bind.bind import bind
+from indextables.core.predicate.nodes import And, Not, Opaque, Or, Predicate
+from indextables.core.predicate.to_sql import to_sql
+from indextables.core.predicate.tree import columns_of, flatten
+from indextables.core.prune.arrays import FileMask
+from indextables.core.prune.evaluate import may_match
+from indextables.core.prune.index_index import ColumnStatsIndex
 from indextables.log.snapshot import Snapshot
 from indextables.report.known import ColumnReach, column_reach, known_of
 from indextables.scan.report import PruneReport

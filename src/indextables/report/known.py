@@ -8,10 +8,10 @@ from typing import Any, Final, Literal
 import numpy as np
 import pyarrow.compute as pc
 
-from indextables.core.arrays import FileMask, is_null
-from indextables.core.pruning.column_stats import ColumnStats
-from indextables.core.pruning.index import ColumnStatsIndex
-from indextables.core.statistics.values import Omit, encode_value
+from indextables.core.prune.arrays import FileMask, is_null
+from indextables.core.prune.index import ColumnStats
+from indextables.core.prune.index_index import ColumnStatsIndex
+from indextables.core.stats.values import Omit, encode_value
 from indextables.core.types import DataType, FieldPath, PrimitiveType, path_text, resolve, type_name
 from indextables.report.words import visible
 

@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.arrays import FileMask
-from indextables.core.binding.bind import bind
-from indextables.core.conditions.predicate import Opaque, Predicate
-from indextables.core.conditions.rewrite import fold
-from indextables.core.pruning.index import ColumnStatsIndex
-from indextables.core.pruning.prune import Pruned, must_match, prune
-from indextables.core.sets.column_domain import ColumnDomain
+from indextables.core.bind.bind import bind
+from indextables.core.domain.column_domain import ColumnDomain
+from indextables.core.predicate.nodes import Opaque, Predicate
+from indextables.core.predicate.tree import fold
+from indextables.core.prune.arrays import FileMask
+from indextables.core.prune.evaluate import Pruned, must_match, prune
+from indextables.core.prune.index_index import ColumnStatsIndex
 from indextables.core.types import FieldPath, path_text
 from indextables.log.snapshot import Snapshot
 from indextables.log.split import Split

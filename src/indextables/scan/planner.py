@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from indextables.core.arrays import FileMask
-from indextables.core.binding.bind import bind
-from indextables.core.binding.uncoerced import uncoerced
-from indextables.core.conditions.predicate import Predicate
+from indextables.core.bind.bind import bind
+from indextables.core.bind.uncoerced import uncoerced
+from indextables.core.predicate.nodes import Predicate
+from indextables.core.prune.arrays import FileMask
 from indextables.core.types import StructType
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from indextables.core.arrays import FileMask, is_null, without
-from indextables.core.pruning.bounds import Bounds, ByteBounds, IntBounds
-from indextables.core.pruning.column_stats import ColumnStats
-from indextables.core.pruning.index import ColumnStatsIndex, StatsSource
-from indextables.core.sets.intervals import Cuts
+from indextables.core.domain.states import Cuts
+from indextables.core.prune.arrays import FileMask, is_null, without
+from indextables.core.prune.bounds import Bounds, ByteBounds, IntBounds
+from indextables.core.prune.index import ColumnStats
+from indextables.core.prune.index_index import ColumnStatsIndex, StatsSource
 from indextables.core.types import FieldPath, StructType
 from indextables.scan.column_sets import ColumnSets
 

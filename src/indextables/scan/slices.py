@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from indextables.core.arrays import FileMask, as_array
-from indextables.core.conditions.predicate import Predicate
-from indextables.core.pruning.index import ColumnStatsIndex
-from indextables.core.pruning.prune import Pruned, may_match, prune
+from indextables.core.predicate.nodes import Predicate
+from indextables.core.prune.arrays import FileMask, as_array
+from indextables.core.prune.evaluate import Pruned, may_match, prune
+from indextables.core.prune.index_index import ColumnStatsIndex
 from indextables.core.types import FieldPath
 from indextables.scan.column_sets import ColumnSets
 from indextables.scan.merge import MergeMode

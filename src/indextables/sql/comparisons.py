@@ -7,7 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
-from indextables.core.conditions.predicate import (
+from indextables.core.predicate.nodes import (
     Compare,
     CompareOp,
     Constant,

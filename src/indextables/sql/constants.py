@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any, Final
 
-from indextables.core.binding.coerce import digits_of, parse_float
-from indextables.core.conditions.datetimes import (
+from indextables.core.bind.coerce import digits_of, parse_float
+from indextables.core.predicate.datetimes import (
     DAY,
     date_literal,
     is_fixed,
@@ -26,7 +26,7 @@ from indextables.core.conditions.datetimes import (
     timestamp_literal,
     to_instant,
 )
-from indextables.core.conditions.predicate import Literal
+from indextables.core.predicate.nodes import Literal
 
 _EXACT: Final = Context(prec=100)
 _NUMBER: Final = re.compile(r"(.*?)(BD|[LSYFD]?)")

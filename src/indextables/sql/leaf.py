@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from indextables.core.conditions.like import escape_like, like
-from indextables.core.conditions.predicate import (
+from indextables.core.predicate.like import escape_like, like
+from indextables.core.predicate.nodes import (
     And,
     BoolRef,
     Constant,
@@ -25,7 +25,7 @@ from indextables.core.conditions.predicate import (
     Ref,
     StartsWith,
 )
-from indextables.core.conditions.rewrite import fold
+from indextables.core.predicate.tree import fold
 from indextables.sql.comparisons import COMPARISONS, against_truth, compare, is_word_of
 from indextables.sql.lexer import Token
 from indextables.sql.operands import read_operand

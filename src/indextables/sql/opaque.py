@@ -9,7 +9,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from indextables.core.conditions.predicate import Opaque
+from indextables.core.predicate.nodes import Opaque
 from indextables.core.types import FieldPath
 from indextables.sql.lexer import syntax_error
 

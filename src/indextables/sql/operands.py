@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from indextables.core.conditions.predicate import Literal, Operand, Ref
+from indextables.core.predicate.nodes import Literal, Operand, Ref
 from indextables.sql.constants import (
     Interval,
     Unreadable,

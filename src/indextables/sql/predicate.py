@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from indextables.core.conditions.datetimes import session_zone
-from indextables.core.conditions.predicate import And, Not, Or, Predicate
-from indextables.core.conditions.rewrite import flatten
+from indextables.core.predicate.datetimes import session_zone
+from indextables.core.predicate.nodes import And, Not, Or, Predicate
+from indextables.core.predicate.tree import flatten
 from indextables.errors import PredicateError
 from indextables.sql.leaf import read_leaf
 from indextables.sql.lexer import Token, syntax_error, tokenize

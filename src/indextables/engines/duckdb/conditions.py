@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from indextables.core.conditions.predicate import (
+from indextables.core.predicate.nodes import (
     And,
     Compare,
     CompareOp,

@@ -12,7 +12,7 @@ from duckdb._sources import ArrowScanSource
 
 from indextables.arrow.filters import is_evaluable
 from indextables.arrow.read import Reading, read_batches, units_of
-from indextables.core.conditions.predicate import And, Predicate
+from indextables.core.predicate.nodes import And, Predicate
 from indextables.core.types import schema_to_arrow
 from indextables.engines.duckdb.conditions import predicate_of
 from indextables.scan.planner import Planner

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 import duckdb
 
 from indextables.arrow.dataset import TableDataset
-from indextables.core.conditions.predicate import And, Or, Predicate
+from indextables.core.predicate.nodes import And, Or, Predicate
 from indextables.engines.duckdb.explain import explain
 from indextables.engines.duckdb.shadow import is_select, shadowed
 from indextables.engines.duckdb.views import quoted, select_of

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import duckdb
 
-from indextables.core.binding.bind import bind
-from indextables.core.binding.uncoerced import uncoerced
-from indextables.core.conditions.predicate import And, Constant, Opaque, Predicate
-from indextables.core.conditions.rewrite import flatten
+from indextables.core.bind.bind import bind
+from indextables.core.bind.uncoerced import uncoerced
+from indextables.core.predicate.nodes import And, Constant, Opaque, Predicate
+from indextables.core.predicate.tree import flatten
 from indextables.core.types import StructType, schema_to_arrow
 from indextables.engines.duckdb.explain import SCAN, Operator, explain
 from indextables.errors import PredicateError

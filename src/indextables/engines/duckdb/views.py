@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, assert_never
 
 from indextables.arrow.partition import partition_text
-from indextables.core.pruning.partitions import partition_value
+from indextables.core.prune.partitions import partition_value
 from indextables.core.types import (
     DataType,
     DecimalType,

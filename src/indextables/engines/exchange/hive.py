@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from indextables.core.conditions.predicate import (
+from indextables.core.domain.column_domain import ColumnDomain
+from indextables.core.predicate.nodes import (
     And,
     Compare,
     CompareOp,
@@ -25,8 +26,7 @@ from indextables.core.conditions.predicate import (
     Predicate,
     Ref,
 )
-from indextables.core.conditions.rewrite import fold
-from indextables.core.sets.column_domain import ColumnDomain
+from indextables.core.predicate.tree import fold
 from indextables.core.types import parse_path, path_text
 from indextables.errors import PredicateError
 

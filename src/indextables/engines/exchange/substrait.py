@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from indextables.core.conditions.predicate import (
+from indextables.core.predicate.nodes import (
     And,
     BoolRef,
     Compare,

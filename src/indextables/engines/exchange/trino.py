@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Literal
 
-from indextables.core.sets.column_domain import ColumnDomain
-from indextables.core.sets.domain import Bound, Domain, Marker, Range
+from indextables.core.domain.column_domain import ColumnDomain
+from indextables.core.domain.domain import Bound, Domain, Marker, Range
 from indextables.core.types import (
     DataType,
     DecimalType,

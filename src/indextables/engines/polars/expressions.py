@@ -8,8 +8,8 @@ from typing import Any, Final
 import polars as pl
 
 from indextables.arrow.literals import literal_of
-from indextables.core.binding.bound import unless_null
-from indextables.core.conditions.predicate import (
+from indextables.core.bind.bound import unless_null
+from indextables.core.predicate.nodes import (
     BoolRef,
     Compare,
     CompareOp,

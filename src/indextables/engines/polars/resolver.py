@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 from polars.lazyframe.resolver import FilterExpr, LazyFrameResolver, ResolvedLazyFrameProps
 
-from indextables.core.conditions.predicate import And, Predicate
+from indextables.core.predicate.nodes import And, Predicate
 from indextables.engines.polars.expressions import predicate_of
 from indextables.engines.polars.frames import lazy_frame, polars_schema
 from indextables.errors import SchemaMismatchError

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from indextables.core.conditions.datetimes import date_literal, parse_date, timestamp_literal
-from indextables.core.conditions.predicate import Literal
+from indextables.core.predicate.datetimes import date_literal, parse_date, timestamp_literal
+from indextables.core.predicate.nodes import Literal
 from indextables.core.types import INTEGERS, DataType, DecimalType, PrimitiveType, schema_from_json
 from indextables.engines.spark.gateway import jvm_tools
 

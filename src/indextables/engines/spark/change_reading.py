@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.arrow.filters import is_evaluable
-from indextables.core.binding.bind import bind
-from indextables.core.conditions.predicate import Constant, Opaque, Predicate
-from indextables.core.conditions.rewrite import fold
+from indextables.core.bind.bind import bind
+from indextables.core.predicate.nodes import Constant, Opaque, Predicate
+from indextables.core.predicate.tree import fold
 from indextables.engines.spark.attributes import column_of, each
 from indextables.engines.spark.change_clauses import (
     Clause,

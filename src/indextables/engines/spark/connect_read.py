@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.connect import functions as sf
 from pyspark.sql.types import StructType as SparkSchema
 
-from indextables.core.pruning.partitions import partition_value
+from indextables.core.prune.partitions import partition_value
 from indextables.core.types import (
     DataType,
     DecimalType,

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.arrow.fold import fold_slices
 from indextables.arrow.write import Rewritten, WriteTarget, Written
-from indextables.core.conditions.predicate import Predicate
-from indextables.core.statistics.stats import SplitStats
+from indextables.core.predicate.nodes import Predicate
+from indextables.core.stats import SplitStats
 from indextables.core.types import FieldPath, PrimitiveType, StructType
 from indextables.engines.spark.attributes import quoted
 from indextables.engines.spark.cluster import cluster_splits

@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias
 
 from py4j.protocol import Py4JError
 
-from indextables.core.conditions.like import like
-from indextables.core.conditions.predicate import (
+from indextables.core.predicate.like import like
+from indextables.core.predicate.nodes import (
     And,
     BoolRef,
     Compare,
@@ -33,7 +33,7 @@ from indextables.core.conditions.predicate import (
     Ref,
     StartsWith,
 )
-from indextables.core.conditions.rewrite import columns_of
+from indextables.core.predicate.tree import columns_of
 from indextables.core.types import (
     Field,
     FieldPath,

@@ -9,7 +9,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from indextables.arrow.footers import read_footers, stats_from_footer
-from indextables.core.statistics.stats import SplitStats
+from indextables.core.stats import SplitStats
 from indextables.core.types import FieldPath, StructType
 from indextables.engines.spark.distribute import distribute
 from indextables.storage.base import LogStore

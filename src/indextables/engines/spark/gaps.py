@@ -8,9 +8,9 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from indextables.arrow.write import WriteTarget
-from indextables.core.statistics.merge import exchange_columns
-from indextables.core.statistics.stats import SplitStats
-from indextables.core.statistics.truncate import TruncationOptions
+from indextables.core.stats import SplitStats
+from indextables.core.stats.merge import exchange_columns
+from indextables.core.stats.truncate import TruncationOptions
 from indextables.core.types import FieldPath, Leaf, PrimitiveType, is_float, is_orderable, leaves
 from indextables.engines.spark.location import Place
 from indextables.engines.spark.measure import Measurement, measure

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.core.conditions.predicate import And, Compare, IsIn, Literal, Predicate, Ref
+from indextables.core.predicate.nodes import And, Compare, IsIn, Literal, Predicate, Ref
 from indextables.core.types import INTEGERS, DecimalType, Field, PrimitiveType, StructType
 from indextables.engines.spark.attributes import quoted
 from indextables.engines.spark.fit import spark_type

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from pyspark.sql import SparkSession
 
-from indextables.core.arrays import FileMask
-from indextables.core.conditions.predicate import Constant, Predicate
-from indextables.core.pruning.prune import must_match
+from indextables.core.predicate.nodes import Constant, Predicate
+from indextables.core.prune.arrays import FileMask
+from indextables.core.prune.evaluate import must_match
 from indextables.engines.spark.change_reading import Reading
 from indextables.engines.spark.change_rows import check_one_change_each, kept
 from indextables.engines.spark.keyed import (

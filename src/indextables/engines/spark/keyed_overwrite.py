@@ -14,9 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.arrow.log_files import as_new_groups
 from indextables.arrow.write import WriteTarget, Written
-from indextables.core.arrays import FileMask
-from indextables.core.conditions.predicate import Constant, Predicate
-from indextables.core.conditions.render import to_spark_sql
+from indextables.core.predicate.nodes import Constant, Predicate
+from indextables.core.predicate.to_sql import to_spark_sql
+from indextables.core.prune.arrays import FileMask
 from indextables.engines.spark.attributes import quoted
 from indextables.engines.spark.change_clauses import Clause
 from indextables.engines.spark.change_rows import changed_rows, kept

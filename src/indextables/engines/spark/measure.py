@@ -9,8 +9,8 @@ from typing import Any, Final
 from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.core.statistics.stats import SplitStats
-from indextables.core.statistics.values import Physical
+from indextables.core.stats import SplitStats
+from indextables.core.stats.values import Physical
 from indextables.core.types import (
     FieldPath,
     Leaf,

@@ -16,8 +16,8 @@ import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.core.conditions.predicate import Constant, Predicate
-from indextables.core.pruning.prune import may_match
+from indextables.core.predicate.nodes import Constant, Predicate
+from indextables.core.prune.evaluate import may_match
 from indextables.engines.spark.attributes import column_of
 from indextables.engines.spark.change_reading import Reading
 from indextables.engines.spark.change_rows import Target, kept

@@ -12,13 +12,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.arrow.partition import NULL_DIRECTORY, partition_text, unescape_segment
 from indextables.arrow.write import WriteTarget, Written
-from indextables.core.pruning.partitions import decode_partition
-from indextables.core.statistics.stats import SplitStats
-from indextables.core.statistics.truncate import (
-    TruncationMetrics,
-    log_truncation,
-    truncate_stats,
-)
+from indextables.core.prune.partitions import decode_partition
+from indextables.core.stats import SplitStats
+from indextables.core.stats.truncate import TruncationMetrics, log_truncation, truncate_stats
 from indextables.core.types import Field, PrimitiveType
 from indextables.engines.spark.attributes import quoted
 from indextables.engines.spark.footers import footer_stats

@@ -12,7 +12,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.arrow.partition import partition_text
-from indextables.core.pruning.partitions import decode_partition
+from indextables.core.prune.partitions import decode_partition
 from indextables.core.types import DataType, PrimitiveType, resolve, type_name
 from indextables.engines.spark.fit import spark_type
 from indextables.engines.spark.statements import Insert

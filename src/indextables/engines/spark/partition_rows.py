@@ -18,8 +18,8 @@ import numpy.typing as npt
 import orjson
 from pyspark.sql import functions as sf
 
-from indextables.core.pruning.partitions import partition_value
-from indextables.core.statistics.wire import encode_value
+from indextables.core.prune.partitions import partition_value
+from indextables.core.stats.wire import encode_value
 from indextables.core.types import DataType, DecimalType, ListType, MapType, PrimitiveType, StructType
 from indextables.engines.spark.gateway import JvmTools, jvm_tools
 from indextables.engines.spark.handles import handles

@@ -10,8 +10,8 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.arrow.write import Rewritten, WriteTarget, Written
-from indextables.core.conditions.predicate import Predicate
-from indextables.core.conditions.render import to_spark_sql
+from indextables.core.predicate.nodes import Predicate
+from indextables.core.predicate.to_sql import to_spark_sql
 from indextables.engines.spark.attributes import quoted
 from indextables.engines.spark.files import GROUP, check_all_read, read_groups, row_counts
 from indextables.engines.spark.native_write import (

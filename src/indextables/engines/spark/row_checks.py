@@ -15,8 +15,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.arrow.partition import NULL_DIRECTORY
-from indextables.core.conditions.predicate import Predicate
-from indextables.core.conditions.render import to_spark_sql, to_sql
+from indextables.core.predicate.nodes import Predicate
+from indextables.core.predicate.to_sql import to_spark_sql, to_sql
 from indextables.errors import IndexTablesError, PredicateError, SchemaMismatchError
 
 _MARK: Final = re.compile(

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
-from indextables.core.arrays import FileMask
-from indextables.core.binding.bind import bind
-from indextables.core.conditions.predicate import And, Opaque, Predicate
+from indextables.core.bind.bind import bind
+from indextables.core.predicate.nodes import And, Opaque, Predicate
+from indextables.core.prune.arrays import FileMask
 from indextables.engines.spark.file_list import FileList
 from indextables.engines.spark.filters import to_predicate
 from indextables.errors import PredicateError, UnknownColumnError

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from indextables.core.conditions.datetimes import parse_timestamp, session_zone, to_instant
+from indextables.core.predicate.datetimes import parse_timestamp, session_zone, to_instant
 from indextables.engines.spark.gateway import application_of
 from indextables.engines.spark.location import place_of
 from indextables.errors import ConfigError

@@ -14,8 +14,8 @@ from pyspark.sql.classic.column import _to_java_column
 from pyspark.sql.merge import MergeIntoWriter
 from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 
-from indextables.core.conditions.predicate import Opaque, Predicate
-from indextables.core.conditions.rewrite import fold
+from indextables.core.predicate.nodes import Opaque, Predicate
+from indextables.core.predicate.tree import fold
 from indextables.engines.spark.changes import change
 from indextables.engines.spark.filters import to_predicate
 from indextables.engines.spark.formats import SHORT_NAME, is_ours

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 from pyspark.sql import DataFrame, SparkSession
 
 from indextables.config import Config
-from indextables.core.conditions.predicate import Predicate
+from indextables.core.predicate.nodes import Predicate
 from indextables.core.types import StructType
 from indextables.engines.spark.fit import frame_schema
 from indextables.engines.spark.keyed_overwrite import KeyedExecutor, KeyedOverwrite

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.config import Config
-from indextables.core.statistics.truncate import TruncationMetrics
+from indextables.core.stats.truncate import TruncationMetrics
 from indextables.errors import IndexTablesError, LogCorruptedError, RepairError, StorageError
 from indextables.log.listing import Listing
 from indextables.log.protocol import check_writable

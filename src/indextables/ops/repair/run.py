@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from indextables.config import Config
-from indextables.core.statistics.truncate import log_truncation
+from indextables.core.stats.truncate import log_truncation
 from indextables.errors import IndexTablesError, StorageError
 from indextables.ops.repair.place import Opener, check_apart, opener_with, place_of
 from indextables.ops.repair.plan import RepairPlan, make_plan

@@ -15,7 +15,7 @@ from indextables.config import (
     Config,
     Option,
 )
-from indextables.core.statistics.truncate import TruncationOptions
+from indextables.core.stats.truncate import TruncationOptions
 from indextables.log.checkpoint import Format
 
 

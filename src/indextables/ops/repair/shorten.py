@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.statistics.stats import from_wire, to_wire_row
-from indextables.core.statistics.truncate import TruncationMetrics, TruncationOptions, truncate_stats
+from indextables.core.stats import from_wire, to_wire_row
+from indextables.core.stats.truncate import TruncationMetrics, TruncationOptions, truncate_stats
 from indextables.core.types import FieldPath, PrimitiveType, StructType, leaves
 from indextables.log.reconcile import Files
 from indextables.log.segments import Segment, Shape

@@ -1,0 +1,1 @@
+"""Binds a condition to a schema: names resolved, literals coerced as Spark coerces them."""

@@ -1,0 +1,328 @@
+"""A condition bound to a table: names in the table's spelling, literals in the column's domain.
+
+Semantics are Spark SQL's with ANSI mode on. What statistics of the column itself cannot answer
+becomes `Opaque`; its `why` says the reason. In a bound condition
+
+* a comparison has its column on the left, and on the right a column or a value the column can hold;
+* `Literal.type` is the column's type and `Literal.value` its physical value, never NULL but in IN;
+* a literal that the column's type cannot hold is rewritten exactly: on an int, `c < 5.5` is `c <= 5`
+  and `c = 5.5` is never TRUE, but still NULL for a NULL.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias, assert_never
+
+from indextables.core.bind.bound import compare_cut, unless_null, within
+from indextables.core.bind.coerce import coerce, is_valid_text
+from indextables.core.bind.cuts import Cut, Exact, Unknown
+from indextables.core.bind.kinds import kind_of
+from indextables.core.bind.lists import as_double, one_common_type, plain_values
+from indextables.core.predicate.datetimes import session_zone
+from indextables.core.predicate.like import whole_text
+from indextables.core.predicate.nodes import (
+    And,
+    BoolRef,
+    Compare,
+    CompareOp,
+    Constant,
+    IsIn,
+    IsNan,
+    IsNull,
+    IsTrue,
+    Literal,
+    NanRule,
+    Not,
+    Opaque,
+    Or,
+    Predicate,
+    Ref,
+    StartsWith,
+)
+from indextables.core.predicate.to_sql import to_sql
+from indextables.core.predicate.tree import distinct, flatten, fold, gather_lists, rebuild
+from indextables.core.types import (
+    INTEGERS,
+    DataType,
+    DecimalType,
+    FieldPath,
+    ListType,
+    MapType,
+    PrimitiveType,
+    StructType,
+    is_float,
+    is_orderable,
+    resolve,
+    type_name,
+)
+from indextables.errors import UnknownColumnError
+
+BoundPredicate: TypeAlias = Predicate
+
+_FLIPPED: Final[dict[CompareOp, CompareOp]] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+# Bare words that Spark takes for a call where there is no column of that name.
+_CALLS: Final = frozenset(
+    {"current_date", "current_timestamp", "current_time", "current_user", "user", "session_user"}
+)
+_ENGINE_ONLY: Final = "only an engine can evaluate it"
+_ORDERINGS: Final = frozenset(_FLIPPED)
+
+
+def bind(
+    predicate: Predicate, schema: StructType, *, timezone: str = "UTC", case_sensitive: bool = False
+) -> BoundPredicate:
+    """The same condition over the table's own columns and values; UnknownColumnError for other names."""
+    binder = _Binder(schema, session_zone(timezone), case_sensitive)
+    return gather_lists(flatten(fold(flatten(predicate), binder.bind_node)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A name found in the schema; `comparable` unless its order is not ours to know."""
+
+    ref: Ref
+    type: DataType
+    comparable: bool
+
+
+@dataclass(frozen=True)
+class _Binder:
+    schema: StructType
+    zone: dt.tzinfo
+    case_sensitive: bool
+    found: dict[FieldPath, _Column | None] = field(default_factory=dict)
+
+    def bind_node(self, node: Predicate, inner: tuple[Predicate, ...]) -> Predicate:
+        match node:
+            case Compare():
+                return self._compare(node)
+            case IsNull(ref):
+                return self._with(node, ref, lambda column: IsNull(column.ref))
+            case IsNan(ref):
+                return self._with(node, ref, lambda column: _is_nan(node, column))
+            case BoolRef(ref):
+                return self._with(node, ref, lambda column: _bool_ref(node, column))
+            case StartsWith(ref):
+                return self._with(node, ref, lambda column: _starts_with(node, column))
+            case IsIn(ref):
+                return self._with(node, ref, lambda column: self._is_in(node, column))
+            case Opaque():
+                return self._opaque(node)
+            case And() | Or() | Not() | IsTrue() | Constant():
+                return rebuild(node, inner)
+            case _:
+                assert_never(node)
+
+    def find(self, path: FieldPath) -> _Column | None:
+        """The column, or None for what only an engine knows: part of a map or list, the current date."""
+        if path not in self.found:
+            self.found[path] = self._find(path)
+        return self.found[path]
+
+    def _find(self, path: FieldPath) -> _Column | None:
+        try:
+            found, dtype = resolve(self.schema, path, case_sensitive=self.case_sensitive)
+        except UnknownColumnError:
+            if path[0].lower() in _CALLS or self._reaches_into_container(path):
+                return None
+            raise
+        return _Column(Ref(found), dtype, is_orderable(dtype, _metadata(self.schema, found)))
+
+    def _reaches_into_container(self, path: FieldPath) -> bool:
+        for end in range(1, len(path)):
+            try:
+                _, dtype = resolve(self.schema, path[:end], case_sensitive=self.case_sensitive)
+            except UnknownColumnError:
+                return False
+            if isinstance(dtype, MapType | ListType) or dtype == PrimitiveType("variant"):
+                return True
+        return False
+
+    def _with(self, node: Predicate, ref: Ref, then: Callable[[_Column], Predicate]) -> Predicate:
+        column = self.find(ref.path)
+        if column is None:
+            return self._opaque(Opaque(to_sql(node), (ref.path,), _ENGINE_ONLY))
+        return then(column)
+
+    def _opaque(self, node: Opaque) -> Opaque:
+        columns = tuple(dict.fromkeys(filter(None, map(self._known_part, node.columns))))
+        return Opaque(node.text, columns, node.why, node.condition)
+
+    def _known_part(self, path: FieldPath) -> FieldPath:
+        """As much of a path as the schema has: `m.key` reads the map m."""
+        for end in range(len(path), 0, -1):
+            try:
+                return resolve(self.schema, path[:end], case_sensitive=self.case_sensitive)[0]
+            except UnknownColumnError:
+                if end == 1 and path[0].lower() not in _CALLS:
+                    raise
+        return ()
+
+    def _compare(self, node: Compare) -> Predicate:
+        match node.left, node.right:
+            case Ref() as left, Ref() as right:
+                return self._compare_columns(node, left, right)
+            case Literal() as left, Ref() as right:
+                return self._compare(Compare(_FLIPPED.get(node.op, node.op), right, left, node.nan))
+            case Ref() as left, Literal() as right:
+                return self._with(node, left, lambda column: self._compare_literal(node, column, right))
+            case _:
+                return Opaque(to_sql(node), why="it compares two constants")
+
+    def _compare_literal(self, node: Compare, column: _Column, literal: Literal) -> Predicate:
+        if literal.value is None:
+            return IsNull(column.ref) if node.op == "<=>" else Constant(None)
+        if not column.comparable:
+            return _opaque_column(node, column)
+        if node.nan is NanRule.IEEE and _is_nan_value(literal):
+            return unless_null(column.ref, node.op == "<>")
+        found = coerce(literal, column.type, self.zone, ordering=node.op in _ORDERINGS)
+        match found:
+            case Unknown(why):
+                bare = Compare(node.op, column.ref, literal, node.nan)
+                rows = bare if _text_against_numbers(column.type, {kind_of(literal)}) else None
+                return Opaque(to_sql(bare), (column.ref.path,), why, rows)
+            case Exact(value):
+                return Compare(node.op, column.ref, Literal(value, column.type), node.nan)
+            case Cut():
+                return compare_cut(node.op, column.ref, column.type, found, node.nan)
+            case _:
+                assert_never(found)
+
+    def _is_in(self, node: IsIn, column: _Column) -> Predicate:
+        if column.comparable and (points := plain_values(column.type, node.values)) is not None:
+            return IsIn(column.ref, points, node.nan)
+        kinds = set(map(kind_of, node.values))
+        has_null = "null" in kinds
+        kinds.discard("null")
+        if not kinds:
+            return Constant(None) if has_null else IsIn(column.ref, ())
+        if not column.comparable:
+            return _opaque_column(node, column)
+        bare = IsIn(column.ref, node.values, node.nan)
+        if not one_common_type(column.type, kinds, node.values):
+            why = "Spark casts the column to the common type of the list"
+            return Opaque(to_sql(bare), (column.ref.path,), why)
+        if _text_against_numbers(column.type, kinds):
+            return Opaque(to_sql(bare), (column.ref.path,), "Spark casts the column to a number", bare)
+        return self._points_and_ranges(bare, column, as_doubles="double" in kinds)
+
+    def _points_and_ranges(self, node: IsIn, column: _Column, *, as_doubles: bool) -> Predicate:
+        points: list[Literal] = []
+        ranges: list[Predicate] = []
+        for value in map(as_double, node.values) if as_doubles else node.values:
+            if value.value is None:
+                points.append(Literal(None, column.type))
+                continue
+            if node.nan is NanRule.IEEE and _is_nan_value(value):
+                ranges.append(unless_null(column.ref, value=False))
+                continue
+            match coerce(value, column.type, self.zone, ordering=False):
+                case Exact(point):
+                    points.append(Literal(point, column.type))
+                case Cut() as cut:
+                    ranges.append(within(column.ref, column.type, cut, node.nan))
+                case Unknown(why):
+                    return Opaque(to_sql(node), (column.ref.path,), why)
+        if not points:
+            return Or(tuple(dict.fromkeys(ranges)))
+        never = unless_null(column.ref, value=False)  # says nothing beside a list
+        others = (part for part in dict.fromkeys(ranges) if part != never)
+        return Or((IsIn(column.ref, distinct(points), node.nan), *others))
+
+    def _compare_columns(self, node: Compare, left: Ref, right: Ref) -> Predicate:
+        one, two = self.find(left.path), self.find(right.path)
+        if one is None or two is None:
+            return self._opaque(Opaque(to_sql(node), (left.path, right.path), _ENGINE_ONLY))
+        bare = Compare(node.op, one.ref, two.ref, node.nan)
+        for column in (one, two):
+            if not column.comparable:
+                return _opaque_column(bare, column)
+        if _same_order(one.type, two.type):
+            return bare
+        why = f"Spark casts one of the columns: {type_name(one.type)} and {type_name(two.type)}"
+        rows = bare if _arrow_can_compare(one.type, two.type) else None
+        return Opaque(to_sql(bare), (one.ref.path, two.ref.path), why, rows)
+
+
+def _metadata(schema: StructType, path: FieldPath) -> Mapping[str, Any]:
+    """What is noted about the field at a path that is known to exist."""
+    current: Any = schema
+    metadata: Mapping[str, Any] = {}
+    for name in path:
+        found = next(f for f in current if f.name == name)
+        current, metadata = found.type, found.metadata
+    return metadata
+
+
+def _opaque_column(node: Predicate, column: _Column) -> Opaque:
+    kind = type_name(column.type)
+    why = f"column {column.ref.path[-1]!r} ({kind}) is not ordered by its stored value"
+    return Opaque(to_sql(node), (column.ref.path,), why)
+
+
+def _is_nan(node: IsNan, column: _Column) -> Predicate:
+    if is_float(column.type):
+        return IsNan(column.ref)
+    if isinstance(column.type, DecimalType) or _is_integer(column.type):
+        return Constant(value=False)  # isnan(NULL) is FALSE as well
+    return Opaque(to_sql(node), (column.ref.path,), "Spark casts the column to double")
+
+
+def _bool_ref(node: BoolRef, column: _Column) -> Predicate:
+    if column.type == PrimitiveType("boolean"):
+        return BoolRef(column.ref)
+    why = f"column {column.ref.path[-1]!r} is {type_name(column.type)}, not boolean"
+    return Opaque(to_sql(node), (column.ref.path,), why)
+
+
+def _starts_with(node: StartsWith, column: _Column) -> Predicate:
+    wanted = PrimitiveType("string" if isinstance(node.prefix, str) else "binary")
+    if column.type == wanted and column.comparable and is_valid_text(node.prefix):
+        text = whole_text(node.pattern) if node.pattern is not None else None
+        if text is not None:
+            return Compare("=", column.ref, Literal(text, column.type))
+        return StartsWith(column.ref, node.prefix, node.exact, node.pattern)
+    return Opaque(to_sql(node), (column.ref.path,), f"Spark casts the column to {wanted.name}")
+
+
+def _is_integer(dtype: DataType) -> bool:
+    return isinstance(dtype, PrimitiveType) and dtype.name in INTEGERS
+
+
+def _is_nan_value(literal: Literal) -> bool:
+    return isinstance(literal.value, float) and math.isnan(literal.value)
+
+
+def _same_order(one: DataType, two: DataType) -> bool:
+    """Whether stored values of the two types compare as Spark compares the columns."""
+    match one, two:
+        case DecimalType(p, s), DecimalType(q, r):
+            return max(p - s, q - r) + max(s, r) <= 38
+        case _ if _is_integer(one) and _is_integer(two):
+            return True
+        case _ if is_float(one) and is_float(two):
+            return True
+        case _:
+            return one == two
+
+
+def _text_against_numbers(dtype: DataType, kinds: set[str]) -> bool:
+    return dtype == PrimitiveType("string") and kinds <= {"integer", "double", "decimal"}
+
+
+def _arrow_can_compare(one: DataType, two: DataType) -> bool:
+    """Whether rows can be compared in Spark's common type although bounds cannot."""
+    match one, two:
+        case (DecimalType(), DecimalType()):  # too wide: Spark rounds both
+            return False
+        case (DecimalType(precision, scale), other) | (other, DecimalType(precision, scale)):
+            whole = max(precision - scale, 20)
+            return is_float(other) or (_is_integer(other) and whole + scale <= 38)
+        case _:
+            numbers = all(is_float(dtype) or _is_integer(dtype) for dtype in (one, two))
+            return numbers or {one, two} == {PrimitiveType("date"), PrimitiveType("timestamp_ntz")}

@@ -1,1 +1,0 @@
-"""A condition bound to a schema: names resolved, literals coerced as Spark coerces them."""

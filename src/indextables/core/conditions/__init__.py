@@ -1,1 +1,0 @@
-"""Conditions as a tree: built, walked, reshaped and written as SQL."""

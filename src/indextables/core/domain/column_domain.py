@@ -1,0 +1,250 @@
+"""Domains of several columns at once, and how they come from conditions and turn into them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from indextables.core.bind.bind import bind
+from indextables.core.domain.domain import MARKERS, Domain
+from indextables.core.domain.domain_condition import condition
+from indextables.core.domain.natural import domain_of, is_own_value
+from indextables.core.domain.space import space_of
+from indextables.core.domain.truth import Atom, Folded, SpaceOf, Tree, correlate
+from indextables.core.predicate.nodes import (
+    And,
+    Compare,
+    CompareOp,
+    Constant,
+    Literal,
+    Predicate,
+    Ref,
+    StartsWith,
+)
+from indextables.core.predicate.tree import flatten, fold, rebuild
+from indextables.core.types import (
+    DataType,
+    FieldPath,
+    StructType,
+    is_float,
+    leaves,
+    parse_path,
+    path_text,
+    resolve,
+    type_name,
+)
+from indextables.errors import PredicateError
+
+_TURNED: Final[dict[CompareOp, CompareOp]] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ColumnDomain:
+    """Rows whose every listed column has a value in its domain; None instead of a map holds no row.
+
+    A name is written as in `col()`: `st.a` is a nested field. A column that is not listed may have
+    any value.
+
+    >>> from indextables.domain import Range
+    >>> day = ColumnDomain({"day": Domain.of("mon", "tue")})
+    >>> day.intersect(ColumnDomain({"day": Domain.of("tue"), "n": Domain([Range.at_least(3)])})).columns
+    (('day',), ('n',))
+    """
+
+    domains: Mapping[FieldPath, Domain] | None
+
+    def __init__(self, domains: Mapping[str, Domain] | Mapping[FieldPath, Domain] | None) -> None:
+        found: dict[FieldPath, Domain] = {}
+        for name, domain in (domains or {}).items():
+            path = parse_path(name) if isinstance(name, str) else name
+            found[path] = found[path].intersect(domain) if path in found else domain
+        is_none = domains is None or any(domain.is_none for domain in found.values())
+        kept = {path: domain for path, domain in found.items() if not domain.is_all}
+        object.__setattr__(self, "domains", None if is_none else kept)
+
+    @classmethod
+    def all(cls) -> ColumnDomain:
+        """Every row."""
+        return cls({})
+
+    @classmethod
+    def none(cls) -> ColumnDomain:
+        """No row."""
+        return cls(None)
+
+    @property
+    def is_all(self) -> bool:
+        """It holds every row."""
+        return self.domains == {}
+
+    @property
+    def is_none(self) -> bool:
+        """It holds no row."""
+        return self.domains is None
+
+    @property
+    def columns(self) -> tuple[FieldPath, ...]:
+        """The columns it says something about."""
+        return tuple(self.domains or ())
+
+    def domain(self, path: FieldPath) -> Domain:
+        """What it allows in one column."""
+        if self.domains is None:
+            return Domain.none()
+        return self.domains.get(path, Domain.all())
+
+    def only(self, columns: Iterable[str | FieldPath]) -> ColumnDomain:
+        """What it says about these columns, forgetting the others."""
+        wanted = {parse_path(c) if isinstance(c, str) else c for c in columns}
+        if self.domains is None:
+            return self
+        return ColumnDomain({path: d for path, d in self.domains.items() if path in wanted})
+
+    def intersect(self, other: ColumnDomain) -> ColumnDomain:
+        """The rows that are in both."""
+        if self.domains is None or other.domains is None:
+            return ColumnDomain.none()
+        both = dict(self.domains)
+        for path, domain in other.domains.items():
+            both[path] = both[path].intersect(domain) if path in both else domain
+        return ColumnDomain(both)
+
+    def union(self, other: ColumnDomain) -> ColumnDomain:
+        """The smallest column domain that holds the rows of both.
+
+        It may hold more: of {a: 1, b: 1} and {a: 2, b: 2} it makes {a: 1 or 2, b: 1 or 2}.
+        """
+        if self.domains is None or other.domains is None:
+            return other if self.domains is None else self
+        shared = [path for path in self.domains if path in other.domains]
+        return ColumnDomain({p: self.domains[p].union(other.domains[p]) for p in shared})
+
+    def complement(self) -> ColumnDomain:
+        """The smallest column domain that holds every row outside: exact for one column, else all."""
+        if self.domains is None:
+            return ColumnDomain.all()
+        if not self.domains:
+            return ColumnDomain.none()
+        if len(self.domains) > 1:
+            return ColumnDomain.all()
+        return ColumnDomain({path: domain.complement() for path, domain in self.domains.items()})
+
+    def overlaps(self, other: ColumnDomain) -> bool:
+        """A row may be in both."""
+        return not self.intersect(other).is_none
+
+    def contains(self, other: ColumnDomain) -> bool:
+        """Every row of the other is in this one too."""
+        if self.domains is None or other.domains is None:
+            return other.domains is None
+        return all(domain.contains(other.domain(path)) for path, domain in self.domains.items())
+
+    def to_predicate(self) -> Predicate:
+        """A condition that is TRUE for the rows inside and for no other."""
+        if self.domains is None:
+            return Constant(value=False)
+        return _and([condition(Ref(path), d, has_nan=True) for path, d in self.domains.items()])
+
+    def bind(self, schema: StructType, *, case_sensitive: bool = False) -> Predicate:
+        """The same as a bound condition; PredicateError if a value is not of its column's own type.
+
+        A domain takes values as they are. The text '2024-1-5' may equal a date for SQL, but its place
+        among other texts is not that date's place among dates.
+        """
+        if self.domains is None:
+            return Constant(value=False)
+        conditions = []
+        for path, domain in self.domains.items():
+            found, dtype = resolve(schema, path, case_sensitive=case_sensitive)
+            _require_own_values(found, domain, dtype)
+            conditions.append(condition(Ref(found), domain, has_nan=is_float(dtype)))
+        return bind(_and(conditions), schema, case_sensitive=True)
+
+    @classmethod
+    def from_predicate(
+        cls, predicate: Predicate, schema: StructType | None = None, *, timezone: str = "UTC"
+    ) -> tuple[ColumnDomain, Predicate]:
+        """The domain that holds every row for which the predicate is TRUE, and what it leaves to check.
+
+        A row satisfies the predicate iff it is in the domain and satisfies the rest. With a schema,
+        literals are coerced to their column's type first, as SQL does; without one they are taken to
+        be of that type already, which `bind` verifies.
+        """
+        domain, rest = cls.all(), []
+        whole = flatten(fold(predicate, _column_first))
+        for part in whole.children if isinstance(whole, And) else (whole,):
+            found = _extract(part, schema, timezone)
+            try:
+                joined = domain if found is None else domain.intersect(found)
+            except PredicateError:  # its values do not compare with those of another part
+                joined, found = domain, None
+            domain = joined
+            if found is None or _is_inexact(part):
+                rest.append(part)
+        return domain, _and(rest)
+
+
+def _and(parts: list[Predicate]) -> Predicate:
+    if not parts:
+        return Constant(value=True)
+    return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+def _require_own_values(path: FieldPath, domain: Domain, dtype: DataType) -> None:
+    markers = (marker for r in domain.ranges for marker in (r.low, r.high))
+    for value in (m.value for m in markers if m.value is not None):
+        if not is_own_value(value, dtype):
+            raise PredicateError(
+                f"{value!r} is not a value of column {path_text(path)!r}, which is {type_name(dtype)}",
+                hint="give values of the column's type, or use ColumnDomain.from_predicate(p, schema)",
+                column=path_text(path),
+                value=value,
+            )
+
+
+def _extract(part: Predicate, schema: StructType | None, timezone: str) -> ColumnDomain | None:
+    """The domain of one conjunct; None where it speaks of several columns, or of none we can read."""
+    if schema is None:
+        return _face_value(part)
+    known = {leaf.path: space_of(leaf.type, leaf.field.metadata) for leaf in leaves(schema)}
+    spaces: SpaceOf = lambda path: known.get(path) or space_of(StructType(()))  # noqa: E731
+    tree = correlate(bind(part, schema, timezone=timezone), spaces)
+    if not isinstance(tree, Folded):
+        return _constant(tree)
+    _, dtype = resolve(schema, tree.path, case_sensitive=True)
+    found = domain_of(tree.truth.true, known.get(tree.path) or space_of(dtype), dtype)
+    return None if found is None else ColumnDomain({tree.path: found})
+
+
+def _face_value(part: Predicate) -> ColumnDomain | None:
+    try:
+        tree = correlate(part, lambda _: MARKERS)
+    except TypeError:  # values of different types in one condition
+        return None
+    if not isinstance(tree, Folded):
+        return _constant(tree)
+    return ColumnDomain({tree.path: Domain.of_states(tree.truth.true)})
+
+
+def _constant(tree: Tree) -> ColumnDomain | None:
+    match tree:
+        case Atom(Constant(value), view):
+            return ColumnDomain.all() if view.of_constant(value) else ColumnDomain.none()
+        case _:
+            return None
+
+
+def _is_inexact(part: Predicate) -> bool:
+    def visit(node: Predicate, inner: tuple[bool, ...]) -> bool:
+        return any(inner) or (isinstance(node, StartsWith) and not node.exact)
+
+    return fold(part, visit)
+
+
+def _column_first(node: Predicate, inner: tuple[Predicate, ...]) -> Predicate:
+    match node:
+        case Compare(op, Literal() as value, Ref() as column, nan):
+            return Compare(_TURNED.get(op, op), column, value, nan)
+        case _:
+            return rebuild(node, inner)

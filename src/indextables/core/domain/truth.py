@@ -1,0 +1,203 @@
+"""A predicate with everything it says about one column gathered: one set of states per column.
+
+The tree that comes out has no NOT and no IS TRUE (they are pushed into the leaves, where they are
+exact), and below an AND or OR each column appears once, however often and deep it was mentioned.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias, assert_never
+
+from indextables.core.domain.leaf_tables import ColumnLeaf, truth_of
+from indextables.core.domain.space import Space
+from indextables.core.domain.states_states import NOTHING, Truth, conjunction, disjunction
+from indextables.core.predicate.nodes import (
+    And,
+    BoolRef,
+    Compare,
+    Constant,
+    IsIn,
+    IsNan,
+    IsNull,
+    IsTrue,
+    Not,
+    Opaque,
+    Or,
+    Predicate,
+    Ref,
+    StartsWith,
+)
+from indextables.core.types import FieldPath
+
+Op: TypeAlias = typing.Literal["and", "or"]
+
+
+class View(NamedTuple):
+    """How the world outside sees a condition: negated or not, and what NULL is taken for.
+
+    NOT and IS TRUE in any order and number come down to one of these six.
+    """
+
+    negated: bool = False
+    null_as: bool | None = None
+
+    def under_not(self) -> View:
+        """The view on the child of a NOT seen by this view."""
+        return View(not self.negated, self.null_as)
+
+    def under_is_true(self) -> View:
+        """The view on the child of an IS TRUE: its NULL is FALSE before anything else happens."""
+        return View(self.negated, self.negated)
+
+    def of_constant(self, value: bool | None) -> bool | None:
+        """A constant, as this view sees it."""
+        return self.null_as if value is None else value is not self.negated
+
+    def of(self, truth: Truth) -> Truth:
+        """The truth of a condition on one column, as this view sees it."""
+        seen = ~truth if self.negated else truth
+        match self.null_as:
+            case None:
+                return seen
+            case True:
+                return Truth((~seen).not_true, seen.false, NOTHING)
+            case False:
+                return Truth(seen.true, seen.not_true, NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """All that is said about one column here."""
+
+    path: FieldPath
+    truth: Truth
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A leaf that no single column decides: two columns compared, a constant, or unreadable."""
+
+    leaf: Compare | Constant | Opaque
+    view: View
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """AND or OR of parts that speak of different columns."""
+
+    op: Op
+    parts: tuple[Tree, ...]
+
+
+Tree: TypeAlias = Folded | Atom | Joint
+SpaceOf: TypeAlias = Callable[[FieldPath], Space]
+
+
+@dataclass(slots=True)
+class _Group:
+    """An AND or OR being gathered."""
+
+    op: Op
+    columns: dict[FieldPath, list[Truth]] = field(default_factory=dict)
+    constants: set[bool | None] = field(default_factory=set)
+    others: list[Tree] = field(default_factory=list)
+
+    def add(self, tree: Tree) -> None:
+        match tree:
+            case Folded(path, truth):
+                self.columns.setdefault(path, []).append(truth)
+            case Atom(Constant(value), view):
+                self.constants.add(view.of_constant(value))
+            case Atom():
+                self.others.append(tree)
+            case Joint(op, parts) if op == self.op:
+                for part in parts:
+                    self.add(part)
+            case Joint():
+                self.others.append(tree)
+
+    def close(self, space_of: SpaceOf) -> Tree:
+        neutral = self.op == "and"
+        if (not neutral) in self.constants:
+            return Atom(Constant(not neutral), View())
+        parts: list[Tree] = []
+        for path, truths in self.columns.items():
+            if None in self.constants:
+                # NULL is a condition on any column: joined to the first, it costs no bitset.
+                truths.append(truth_of(Constant(None), space_of(path)))
+                self.constants.discard(None)
+            parts.append(Folded(path, (conjunction if neutral else disjunction)(truths)))
+        parts += self.others
+        if None in self.constants or not parts:
+            parts.append(Atom(Constant(None if None in self.constants else neutral), View()))
+        return parts[0] if len(parts) == 1 else Joint(self.op, tuple(parts))
+
+
+def correlate(predicate: Predicate, space_of: SpaceOf) -> Tree:
+    """The same condition, each column's share of an AND or OR folded into one set of states.
+
+    Works through a stack of its own: the depth of a predicate is the user's to choose.
+    """
+    root = _Group("and")
+    stack: list[tuple[Predicate, View, _Group] | tuple[_Group, _Group]] = [(predicate, View(), root)]
+    while stack:
+        item = stack.pop()
+        if len(item) == 2:
+            group, parent = item
+            parent.add(group.close(space_of))
+            continue
+        node, view, group = item
+        match node:
+            case Not(child):
+                stack.append((child, view.under_not(), group))
+            case IsTrue(child):
+                stack.append((child, view.under_is_true(), group))
+            case And(children) | Or(children):
+                op: Op = "and" if isinstance(node, And) is not view.negated else "or"
+                inner = group
+                if op != group.op:
+                    inner = _Group(op)
+                    stack.append((inner, group))
+                stack.extend((child, view, inner) for child in reversed(children))
+                _add_neutral(inner, children)
+            case _:
+                group.add(_leaf(node, view, space_of))
+    return root.close(space_of)
+
+
+def _add_neutral(group: _Group, children: Sequence[Predicate]) -> None:
+    if not children:
+        group.add(Atom(Constant(group.op == "and"), View()))
+
+
+def _leaf(
+    leaf: Compare | IsNull | IsNan | IsIn | StartsWith | BoolRef | Constant | Opaque,
+    view: View,
+    space_of: SpaceOf,
+) -> Tree:
+    match leaf:
+        case Constant() | Opaque():
+            return Atom(leaf, view)
+        case Compare(_, Ref(left), Ref(right)) if left != right:
+            return Atom(leaf, view)
+        case _:
+            path = column_of(leaf)
+            space = space_of(path)
+            if not space.is_ordered and not isinstance(leaf, IsNull):
+                return Atom(Opaque("a condition on values without an order", (path,)), view)
+            return Folded(path, view.of(truth_of(leaf, space)))
+
+
+def column_of(leaf: ColumnLeaf) -> FieldPath:
+    """The column a leaf reads."""
+    match leaf:
+        case Compare(_, left, _):
+            assert isinstance(left, Ref)  # a bound comparison has its column on the left
+            return left.path
+        case IsNull(ref) | IsNan(ref) | IsIn(ref) | StartsWith(ref) | BoolRef(ref):
+            return ref.path
+        case _:
+            assert_never(leaf)

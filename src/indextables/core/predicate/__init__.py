@@ -1,0 +1,1 @@
+"""Builds conditions as a tree, walks and reshapes them, and writes them as SQL."""

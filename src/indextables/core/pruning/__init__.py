@@ -1,1 +1,0 @@
-"""Conditions evaluated over the statistics of all splits at once."""

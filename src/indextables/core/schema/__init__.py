@@ -1,1 +1,0 @@
-"""The types of columns, their names, and a schema's Arrow and JSON forms."""

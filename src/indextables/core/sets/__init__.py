@@ -1,1 +1,0 @@
-"""Sets of values and of three-valued states: what conditions mean for one column."""

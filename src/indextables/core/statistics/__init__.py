@@ -1,1 +1,0 @@
-"""What a split's statistics say: collected, merged, truncated, and written to the wire."""

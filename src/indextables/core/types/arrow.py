@@ -1,0 +1,154 @@
+"""A schema as Arrow has it, in both directions."""
+
+from __future__ import annotations
+
+from typing import Final, assert_never
+
+import pyarrow as pa
+
+from indextables.core.types.columns import path_text
+from indextables.core.types.levels import check_arrow_levels
+from indextables.core.types.types import (
+    DataType,
+    DecimalType,
+    Field,
+    FieldPath,
+    ListType,
+    MapType,
+    PrimitiveName,
+    PrimitiveType,
+    StructType,
+)
+from indextables.errors import UnsupportedTypeError
+
+_TO_ARROW: Final[dict[PrimitiveName, pa.DataType]] = {
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "variant": pa.struct(
+        [
+            pa.field("value", pa.binary(), nullable=False),
+            pa.field("metadata", pa.binary(), nullable=False),
+        ]
+    ),
+}
+# Every value of the Arrow type is also a value of ours.
+_FROM_ARROW: Final[dict[pa.DataType, PrimitiveName]] = {
+    **{arrow: name for name, arrow in _TO_ARROW.items() if name != "variant"},
+    pa.uint8(): "short",
+    pa.uint16(): "integer",
+    pa.uint32(): "long",
+    pa.float16(): "float",
+    pa.large_string(): "string",
+    pa.string_view(): "string",
+    pa.large_binary(): "binary",
+    pa.binary_view(): "binary",
+}
+_HINTS: Final = (
+    (pa.types.is_uint64, "cast it to decimal(20,0), or to int64 if its values fit"),
+    (pa.types.is_time, "cast it to int64 or to a string"),
+    (pa.types.is_duration, "cast it to int64"),
+    (pa.types.is_interval, "cast it to int64 or to a string"),
+    (pa.types.is_timestamp, "cast it to timestamp('us'), which refuses values that do not fit"),
+    (pa.types.is_date64, "cast it to date32"),
+    (pa.types.is_null, "cast it to the type it shall have, for example string"),
+    (pa.types.is_decimal, "at most 38 digits fit: cast it to a smaller decimal or to a string"),
+    (pa.types.is_struct, "a struct needs at least one field, and each name once"),
+)
+
+
+def schema_to_arrow(schema: StructType) -> pa.Schema:
+    """The Arrow schema of a split that holds these columns."""
+    return pa.schema([_arrow_field(f) for f in schema])
+
+
+def _arrow_field(f: Field) -> pa.Field:
+    return pa.field(f.name, type_to_arrow(f.type), nullable=f.nullable)
+
+
+def type_to_arrow(dtype: DataType) -> pa.DataType:
+    """The one Arrow type splits use for this type."""
+    match dtype:
+        case PrimitiveType(name):
+            return _TO_ARROW[name]
+        case DecimalType(precision, scale):
+            return pa.decimal128(precision, scale)
+        case ListType(element, contains_null):
+            return pa.list_(pa.field("element", type_to_arrow(element), nullable=contains_null))
+        case MapType(key, value, contains_null):
+            item = pa.field("value", type_to_arrow(value), nullable=contains_null)
+            return pa.map_(pa.field("key", type_to_arrow(key), nullable=False), item)
+        case StructType(fields):
+            return pa.struct([_arrow_field(f) for f in fields])
+        case _:
+            assert_never(dtype)
+
+
+def schema_from_arrow(schema: pa.Schema) -> StructType:
+    """The table schema that holds every value this Arrow schema allows, or UnsupportedTypeError."""
+    check_arrow_levels(schema)
+    return _struct_from_arrow(list(schema), ())
+
+
+def _struct_from_arrow(fields: list[pa.Field], path: FieldPath) -> StructType:
+    return StructType(
+        tuple(Field(f.name, _from_arrow(f.type, (*path, f.name)), f.nullable) for f in fields)
+    )
+
+
+def _from_arrow(arrow: pa.DataType, path: FieldPath) -> DataType:
+    if (name := _FROM_ARROW.get(arrow)) is not None:
+        return PrimitiveType(name)
+    if pa.types.is_timestamp(arrow) and arrow.unit != "ns":
+        return PrimitiveType("timestamp" if arrow.tz else "timestamp_ntz")
+    if pa.types.is_fixed_size_binary(arrow):
+        return PrimitiveType("binary")
+    if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
+        return _from_arrow(arrow.value_type, path)
+    if pa.types.is_map(arrow):
+        key, value = _from_arrow(arrow.key_type, path), _from_arrow(arrow.item_type, path)
+        return MapType(key, value, arrow.item_field.nullable)
+    if _is_list(arrow):
+        return ListType(_from_arrow(arrow.value_type, path), arrow.value_field.nullable)
+    if pa.types.is_struct(arrow) and len(arrow):
+        return _struct_from_arrow(list(arrow), path)
+    decimal = _decimal_from_arrow(arrow) if pa.types.is_decimal(arrow) else None
+    return decimal or _unsupported(arrow, path)
+
+
+def _is_list(arrow: pa.DataType) -> bool:
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(
+        is_kind(arrow) for is_kind in (*kinds, pa.types.is_list_view, pa.types.is_large_list_view)
+    )
+
+
+def _decimal_from_arrow(arrow: pa.DataType) -> DecimalType | None:
+    # Arrow allows a scale below zero or above the precision, SQL neither: room for the zeros.
+    scale = max(arrow.scale, 0)
+    precision = max(arrow.precision - min(arrow.scale, 0), scale)
+    return DecimalType(precision, scale) if precision <= 38 else None
+
+
+def _unsupported(arrow: pa.DataType, path: FieldPath) -> DataType:
+    if isinstance(arrow, pa.BaseExtensionType):
+        storage = arrow.storage_type
+        _from_arrow(storage, path)  # raises its own hint if that does not help either
+        hint = f"cast it to the type it is stored as, {storage}"
+    else:
+        hint = next((text for is_kind, text in _HINTS if is_kind(arrow)), "leave the column out")
+    raise UnsupportedTypeError(
+        f"column {path_text(path)!r} has the Arrow type {arrow}, which a table cannot hold",
+        hint=hint,
+        column=path_text(path),
+        type=str(arrow),
+    )
