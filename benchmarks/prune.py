@@ -27,7 +27,7 @@ from common import save
 
 from indextables.core.bind.bind import bind
 from indextables.core.prune.evaluate import may_match, must_match
-from indextables.core.prune.index_index import ColumnStatsIndex
+from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.types import DecimalType, Field, PrimitiveType, StructType
 from indextables.sql.predicate import parse_predicate
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from indextables.arrow.filters import evaluable_part, to_row_mask
 from indextables.core.bind.bind import bind
 from indextables.core.stats.collect import collect_stats
-from indextables.core.prune.index_index import ColumnStatsIndex, source_of
+from indextables.core.prune.index import ColumnStatsIndex, source_of
 from indextables.core.predicate.nodes import Constant
 from indextables.core.prune.evaluate import may_match
 from indextables.core.predicate.to_sql import to_sql

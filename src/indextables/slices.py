@@ -23,7 +23,7 @@ A base file with a rollback block and a delete block over it, none of which can 
 """
 
 from indextables.core.bind.bind import bind
-from indextables.core.stats.split_stats_split_stats import SplitStats
+from indextables.core.stats.split_stats import SplitStats
 from indextables.scan.listing import ListedFile, LogBlock, index_of_listing, slices_from_listing
 from indextables.scan.merge import MergeMode
 from indextables.scan.report import SliceCounts

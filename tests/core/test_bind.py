@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from indextables.core.bind.bind import bind
 from indextables.core.predicate.col import col
-from indextables.core.bind.cuts import FLOAT32, float32_at
+from indextables.core.bind.coerce import FLOAT32, float32_at
 from indextables.core.predicate.nodes import Compare, Constant, IsIn, Literal, NanRule, Opaque, Or, Ref
-from indextables.core.prune.index_index import ColumnStatsIndex, source_of
+from indextables.core.prune.index import ColumnStatsIndex, source_of
 from indextables.core.prune.evaluate import may_match
-from indextables.core.stats.split_stats_split_stats import SplitStats
+from indextables.core.stats.split_stats import SplitStats
 from indextables.core.types import (
     DecimalType,
     Field,

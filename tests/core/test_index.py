@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from indextables.core.prune.index_index import ColumnStatsIndex, ListSource, StatsSource, source_of
+from indextables.core.prune.index import ColumnStatsIndex, ListSource, StatsSource, source_of
 from indextables.core.prune.partitions import decode_partition
 from indextables.core.predicate.nodes import And, Compare, IsNull, Literal, Not, Ref
 from indextables.core.prune.evaluate import evaluate, may_match
-from indextables.core.stats.split_stats_split_stats import SplitStats
+from indextables.core.stats.split_stats import SplitStats
 from indextables.core.types import (
     DecimalType,
     Field,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indextables.core.bind.bind import bind
-from indextables.core.prune.index_index import ColumnStatsIndex, source_of
+from indextables.core.prune.index import ColumnStatsIndex, source_of
 from indextables.core.predicate.nodes import (
     And,
     BoolRef,
@@ -31,7 +31,7 @@ from indextables.core.predicate.nodes import (
 )
 from indextables.core.prune.evaluate import evaluate, may_match, must_match, prune
 from indextables.core.predicate.tree import fold, rebuild
-from indextables.core.stats.split_stats_split_stats import SplitStats, from_wire, to_wire
+from indextables.core.stats.split_stats import SplitStats, from_wire, to_wire
 from indextables.core.stats import collect_stats
 from indextables.core.stats.truncate import TruncationOptions, TruncationRule, truncate_stats
 from indextables.core.types import (

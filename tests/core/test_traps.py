@@ -3,7 +3,7 @@
 import pytest
 
 from indextables.core.bind.bind import bind
-from indextables.core.prune.index_index import ColumnStatsIndex, source_of
+from indextables.core.prune.index import ColumnStatsIndex, source_of
 from indextables.core.prune.evaluate import may_match
 from indextables.core.stats import from_wire
 from indextables.core.types import leaves

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from indextables.core.predicate.nodes import Compare, Literal, Ref
-from indextables.core.stats.split_stats_split_stats import SplitStats
+from indextables.core.stats.split_stats import SplitStats
 from indextables.core.types import Field, PrimitiveType, StructType
 from indextables.domain import ColumnDomain, Domain, Range
 from indextables.errors import PredicateError, UnknownColumnError

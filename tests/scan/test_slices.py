@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from indextables.core.stats.split_stats_split_stats import SplitStats
+from indextables.core.stats.split_stats import SplitStats
 from indextables.core.types import Field, PrimitiveType, StructType
 from indextables.errors import ProtocolError
 from indextables.log.actions import Add, Metadata, Protocol

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from hypothesis import strategies as st
 
-from indextables.core.stats.split_stats_split_stats import SplitStats
+from indextables.core.stats.split_stats import SplitStats
 from indextables.core.types import Field, PrimitiveType, StructType
 from indextables.log.actions import Add, Metadata, Protocol
 from indextables.log.plan import Append, CommitPlan

@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from indextables.core.prune.index_index import ColumnStatsIndex, source_of
-from indextables.core.stats.split_stats_split_stats import SplitStats
+from indextables.core.prune.index import ColumnStatsIndex, source_of
+from indextables.core.stats.split_stats import SplitStats
 from indextables.core.types import DecimalType, Field, PrimitiveType, StructType
 
 ROWS = 10

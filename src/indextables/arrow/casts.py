@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.bind.kinds import kind_of
+from indextables.core.bind.coerce import kind_of
 from indextables.core.predicate.nodes import IsIn, Literal
 from indextables.errors import PredicateError
 

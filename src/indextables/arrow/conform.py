@@ -25,7 +25,7 @@ from indextables.core.types import (
     schema_to_arrow,
     type_name,
 )
-from indextables.core.types.levels import check_arrow_levels
+from indextables.core.types.arrow import check_arrow_levels
 from indextables.errors import SchemaMismatchError, UnsupportedTypeError
 
 

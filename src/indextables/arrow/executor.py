@@ -19,7 +19,7 @@ from indextables.arrow.read import Reading, count_rows, read_batches
 from indextables.arrow.write import Rewritten, WriteTarget, Written, write_splits
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.stats import SplitStats, collect_stats
-from indextables.core.stats.merge import merge_stats
+from indextables.core.stats.collect import merge_stats
 from indextables.core.types import FieldPath, StructType
 from indextables.errors import PredicateError, StorageError
 from indextables.log.actions import Add

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from indextables.arrow.merge import read_piece
 from indextables.arrow.readahead import in_order
 from indextables.arrow.split_reader import Reading, open_split, read_split
-from indextables.core.prune.arrays import FileMask, as_mask
+from indextables.core.prune.source import FileMask, as_mask
 from indextables.log.split import Split
 from indextables.scan.merge import Piece
 from indextables.scan.plan import Plan

@@ -10,7 +10,7 @@ from indextables.arrow.footers import stats_from_footer
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.predicate.tree import columns_of
 from indextables.core.prune.evaluate import may_match
-from indextables.core.prune.index_index import ColumnStatsIndex, source_of
+from indextables.core.prune.index import ColumnStatsIndex, source_of
 from indextables.core.stats import SplitStats
 from indextables.core.types import FieldPath, StructType, leaves
 from indextables.log.split import Split

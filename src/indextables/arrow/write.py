@@ -14,7 +14,7 @@ import pyarrow as pa
 from indextables.arrow.parquet import ParquetSplit, float_fields, nan_columns
 from indextables.arrow.partition import group_rows, partition_directory, partition_text
 from indextables.core.stats import SplitStats, collect_stats
-from indextables.core.stats.merge import merge_stats
+from indextables.core.stats.collect import merge_stats
 from indextables.core.stats.truncate import (
     TruncationMetrics,
     TruncationOptions,

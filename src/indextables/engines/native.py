@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from indextables.arrow.read import plain_files
-from indextables.core.prune.arrays import FileMask
+from indextables.core.prune.source import FileMask
 from indextables.core.types import DataType, DecimalType, Field, PrimitiveType, StructType
 from indextables.scan.plan import Plan
 from indextables.scan.stats import Recorder

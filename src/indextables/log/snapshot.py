@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.prune.index_index import ColumnStatsIndex
+from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.types import StructType
 from indextables.log.actions import Metadata, Protocol, Txn, Unknown
 from indextables.log.reconcile import Files

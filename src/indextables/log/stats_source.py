@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.prune.index_index import FileMask
+from indextables.core.prune.index import FileMask
 from indextables.core.stats.values import wire_type
 from indextables.core.types import FieldPath, StructType, leaves, resolve
 from indextables.errors import UnknownColumnError

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from indextables.core.prune.index_index import ColumnStatsIndex
+from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.stats import SplitStats, stats_columns
-from indextables.core.stats.merge import exchange_columns
+from indextables.core.stats.collect import exchange_columns
 from indextables.core.stats.truncate import (
     TruncationMetrics,
     TruncationOptions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 
-from indextables.core.prune.index_index import ColumnStatsIndex
+from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.stats import SplitStats
 from indextables.core.types import Leaf, PrimitiveType, is_orderable, leaves, path_text
 from indextables.errors import IndexTablesError

@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from indextables.arrow.conform import source_schema
 from indextables.core.stats import stats_columns
-from indextables.core.stats.truncation_options_truncation_options import TruncationOptions
+from indextables.core.stats.truncation_options import TruncationOptions
 from indextables.core.types import (
     StructType,
     is_orderable,
     schema_from_json,
     type_name,
 )
-from indextables.core.types.levels import check_levels
+from indextables.core.types.arrow import check_levels
 from indextables.errors import NotATableError, SchemaError, TableExistsError
 from indextables.log.actions import MERGE_ON_READ, READER_VERSION, WRITER_VERSION, Metadata, Protocol
 from indextables.log.plan import ChangeSchema, CommitPlan

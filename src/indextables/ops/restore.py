@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.prune.arrays import FileMask
+from indextables.core.prune.source import FileMask
 from indextables.errors import ObjectNotFoundError, SchemaEvolutionError
 from indextables.log.actions import Add, Metadata, Remove
 from indextables.log.plan import CommitPlan, Restore

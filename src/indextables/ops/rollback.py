@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.prune.arrays import FileMask, as_mask
+from indextables.core.prune.source import FileMask, as_mask
 from indextables.errors import CommitConflictError, SchemaEvolutionError, VersionNotFoundError
 from indextables.log.plan import CommitPlan, Restore
 from indextables.log.snapshot import Snapshot

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from indextables.core.types import DataType, ListType, MapType, StructType, can_widen, type_name
-from indextables.core.types.levels import check_levels
+from indextables.core.types.arrow import check_levels
 from indextables.errors import SchemaError, SchemaEvolutionError, SchemaMismatchError
 from indextables.log.actions import Add, Metadata
 from indextables.ops.record_key import key_problem

@@ -12,7 +12,7 @@ from indextables.arrow.write import WriteTarget
 from indextables.config import TARGET_FILE_SIZE, Config
 from indextables.core.stats import stats_columns
 from indextables.core.stats.truncate import TruncationOptions
-from indextables.core.stats.truncation_options_truncation_options import ignored_overrides
+from indextables.core.stats.truncation_options import ignored_overrides
 from indextables.log.actions import Metadata
 from indextables.scan.merge import MergeRule
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any, Final, assert_never
 
-from indextables.core.bind.kinds import kind_of
+from indextables.core.bind.coerce import kind_of
 from indextables.core.predicate.col import literal
 from indextables.core.predicate.nodes import (
     And,

@@ -12,9 +12,9 @@ from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import And, Not, Opaque, Or, Predicate
 from indextables.core.predicate.to_sql import to_sql
 from indextables.core.predicate.tree import columns_of, flatten
-from indextables.core.prune.arrays import FileMask
 from indextables.core.prune.evaluate import may_match
-from indextables.core.prune.index_index import ColumnStatsIndex
+from indextables.core.prune.index import ColumnStatsIndex
+from indextables.core.prune.source import FileMask
 from indextables.log.snapshot import Snapshot
 from indextables.report.known import ColumnReach, column_reach, known_of
 from indextables.scan.report import PruneReport

@@ -8,9 +8,8 @@ from typing import Any, Final, Literal
 import numpy as np
 import pyarrow.compute as pc
 
-from indextables.core.prune.arrays import FileMask, is_null
-from indextables.core.prune.index import ColumnStats
-from indextables.core.prune.index_index import ColumnStatsIndex
+from indextables.core.prune.index import ColumnStats, ColumnStatsIndex
+from indextables.core.prune.source import FileMask, is_null
 from indextables.core.stats.values import Omit, encode_value
 from indextables.core.types import DataType, FieldPath, PrimitiveType, path_text, resolve, type_name
 from indextables.report.words import visible

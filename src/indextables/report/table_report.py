@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.config import CHECKPOINT_INTERVAL, TARGET_FILE_SIZE, Config
-from indextables.core.domain.states_states import States
-from indextables.core.prune.arrays import as_mask
+from indextables.core.domain.states import States
 from indextables.core.prune.evaluate import overlaps
-from indextables.core.prune.index_index import ColumnStatsIndex
+from indextables.core.prune.index import ColumnStatsIndex
+from indextables.core.prune.source import as_mask
 from indextables.core.types import FieldPath, is_orderable, leaves
 from indextables.log.history import HistoryEntry
 from indextables.log.listing import Listing, list_log

@@ -14,8 +14,8 @@ from typing import Final, Literal
 import numpy as np
 import pyarrow as pa
 
-from indextables.core.prune.index_index import ColumnStatsIndex, source_of
-from indextables.core.stats.split_stats_split_stats import SplitStats
+from indextables.core.prune.index import ColumnStatsIndex, source_of
+from indextables.core.stats.split_stats import SplitStats
 from indextables.core.types import StructType
 from indextables.errors import ConfigError
 from indextables.scan.column_sets import ColumnSets

@@ -17,9 +17,9 @@ from indextables.core.bind.bind import bind
 from indextables.core.domain.column_domain import ColumnDomain
 from indextables.core.predicate.nodes import Opaque, Predicate
 from indextables.core.predicate.tree import fold
-from indextables.core.prune.arrays import FileMask
 from indextables.core.prune.evaluate import Pruned, must_match, prune
-from indextables.core.prune.index_index import ColumnStatsIndex
+from indextables.core.prune.index import ColumnStatsIndex
+from indextables.core.prune.source import FileMask
 from indextables.core.types import FieldPath, path_text
 from indextables.log.snapshot import Snapshot
 from indextables.log.split import Split

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from indextables.core.bind.bind import bind
-from indextables.core.bind.uncoerced import uncoerced
+from indextables.core.bind.bound import uncoerced
 from indextables.core.predicate.nodes import Predicate
-from indextables.core.prune.arrays import FileMask
+from indextables.core.prune.source import FileMask
 from indextables.core.types import StructType
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog

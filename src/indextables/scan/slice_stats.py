@@ -10,10 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from indextables.core.domain.states import Cuts
-from indextables.core.prune.arrays import FileMask, is_null, without
 from indextables.core.prune.bounds import Bounds, ByteBounds, IntBounds
-from indextables.core.prune.index import ColumnStats
-from indextables.core.prune.index_index import ColumnStatsIndex, StatsSource
+from indextables.core.prune.index import ColumnStats, ColumnStatsIndex, StatsSource
+from indextables.core.prune.source import FileMask, is_null, without
 from indextables.core.types import FieldPath, StructType
 from indextables.scan.column_sets import ColumnSets
 

@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from indextables.core.predicate.nodes import Predicate
-from indextables.core.prune.arrays import FileMask, as_array
 from indextables.core.prune.evaluate import Pruned, may_match, prune
-from indextables.core.prune.index_index import ColumnStatsIndex
+from indextables.core.prune.index import ColumnStatsIndex
+from indextables.core.prune.source import FileMask, as_array
 from indextables.core.types import FieldPath
 from indextables.scan.column_sets import ColumnSets
 from indextables.scan.merge import MergeMode

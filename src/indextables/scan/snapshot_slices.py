@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.prune.arrays import FileMask, as_mask
-from indextables.core.prune.index_index import ColumnStatsIndex
+from indextables.core.prune.index import ColumnStatsIndex
+from indextables.core.prune.source import FileMask, as_mask
 from indextables.errors import ProtocolError
 from indextables.log.snapshot import Snapshot
 from indextables.scan.column_sets import ColumnSets

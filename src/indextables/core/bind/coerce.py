@@ -11,23 +11,241 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Context, Decimal
-from typing import Final
+from fractions import Fraction
+from typing import Any, Final, TypeAlias
 
-from indextables.core.bind.coerce_time import for_date, for_timestamp, for_timestamp_ntz
-from indextables.core.bind.cuts import (
-    FLOAT32,
-    Coerced,
-    Exact,
-    Steps,
-    Unknown,
-    exact_cut,
-    float32_at,
-    search_cut,
-)
-from indextables.core.bind.kinds import kind_of, mismatch
+from indextables.core.predicate.datetimes import DAY, is_fixed, parse_date, parse_timestamp, to_instant
 from indextables.core.predicate.nodes import Literal
 from indextables.core.types import INTEGERS, DataType, DecimalType, PrimitiveType, type_name
+
+# Where a literal falls among the values of a discrete type, found by exact arithmetic or search.
+
+_FLOAT32_INFINITY: Final = 0x7F800000
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The values of a discrete type, numbered in their order from `low` to `high`."""
+
+    low: int
+    high: int
+    value: Callable[[int], Any] = lambda number: number
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """A value the column itself can hold, and the only one that equals the literal."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The literal's place: values numbered `first` to before `after` equal it, often none or several."""
+
+    steps: Steps
+    first: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Only the engine can compare these, for this reason."""
+
+    why: str
+
+
+Coerced: TypeAlias = Exact | Cut | Unknown
+
+
+def exact_cut(steps: Steps, value: float | Decimal | Fraction) -> Exact | Cut:
+    """The place of a real number among integers.
+
+    >>> exact_cut(Steps(-128, 127), 5), exact_cut(Steps(-128, 127, abs), 5.5).after
+    (Exact(value=5), 6)
+    """
+    first, after = math.ceil(value), math.floor(value) + 1
+    return _simplest(steps, _clamp(first, steps), _clamp(after, steps))
+
+
+def search_cut(steps: Steps, image: Callable[[int], float], value: float) -> Exact | Cut:
+    """The place of a literal among the images of the steps under a cast that keeps their order."""
+    if math.isnan(value):  # greater than every number
+        return Cut(steps, steps.high + 1, steps.high + 1)
+    first = _first_where(steps, lambda number: image(number) >= value)
+    after = _first_where(steps, lambda number: image(number) > value)
+    return _simplest(steps, first, after)
+
+
+def _simplest(steps: Steps, first: int, after: int) -> Exact | Cut:
+    return Exact(steps.value(first)) if after == first + 1 else Cut(steps, first, after)
+
+
+def _clamp(number: int, steps: Steps) -> int:
+    return max(steps.low, min(number, steps.high + 1))
+
+
+def _first_where(steps: Steps, holds: Callable[[int], bool]) -> int:
+    low, high = steps.low, steps.high + 1
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def float32_at(number: int) -> float:
+    """The float32 numbered so that order is kept: 0 is 0.0, its neighbours are 1 and -1."""
+    single: float = struct.unpack("<f", struct.pack("<I", abs(number)))[0]
+    return -single if number < 0 else single
+
+
+FLOAT32: Final = Steps(-_FLOAT32_INFINITY, _FLOAT32_INFINITY, float32_at)
+"""Every float32 but NaN, which is above them all."""
+
+
+# What kind of constant a literal is, by Spark's names.
+
+_TIME_TYPES: Final = ("date", "timestamp", "timestamp_ntz")
+
+
+def kind_of(literal: Literal) -> str:
+    """Spark's name for the kind of a literal; all integers are one kind."""
+    match literal.value:
+        case None:
+            return "null"
+        case _ if isinstance(literal.type, PrimitiveType) and literal.type.name in _TIME_TYPES:
+            return literal.type.name
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "double"
+        case Decimal():
+            return "decimal"
+        case str():
+            return "string"
+        case bytes() | bytearray() | memoryview():
+            return "binary"
+        case dt.datetime() as value:
+            return "timestamp_ntz" if value.tzinfo is None else "timestamp"
+        case dt.date():
+            return "date"
+        case _:
+            return type(literal.value).__name__
+
+
+def mismatch(literal: Literal, dtype: DataType) -> Unknown:
+    """Why this literal and a column of this type cannot be compared."""
+    return Unknown(f"Spark cannot compare {type_name(dtype)} with {kind_of(literal)}")
+
+
+# Dates and timestamps: literals in the domain of the column, in the session's time zone.
+
+_DAYS: Final = Steps(-(2**31), 2**31 - 1)
+_MICROS: Final = Steps(-(2**63), 2**63 - 1)
+# Days that have a midnight in every zone, as far as Python's calendar goes.
+_EPOCH: Final = dt.date(1970, 1, 1).toordinal()
+_MICRO: Final = dt.timedelta(microseconds=1)
+_KNOWN_DAYS: Final = Steps(
+    dt.date(2, 1, 1).toordinal() - _EPOCH, dt.date(9998, 12, 31).toordinal() - _EPOCH
+)
+
+
+def _physical(literal: Literal) -> Any:
+    """Days or microseconds of a date or timestamp literal."""
+    value = literal.value
+    if isinstance(value, dt.datetime):
+        # astimezone(UTC) would leave Python's calendar for times next to its ends
+        local = (value.replace(tzinfo=None) - dt.datetime(1970, 1, 1)) // _MICRO  # noqa: DTZ001
+        return local - (value.utcoffset() or dt.timedelta()) // _MICRO
+    return value.toordinal() - _EPOCH if isinstance(value, dt.date) else value
+
+
+def for_date(literal: Literal, zone: dt.tzinfo) -> Coerced:
+    """Against a date column, which Spark casts to midnights when the literal is a timestamp."""
+    match kind_of(literal):
+        case "date":
+            return exact_cut(_DAYS, _physical(literal))
+        case "string":
+            days = parse_date(literal.value)
+            return (
+                Unknown(f"{literal.value!r} is not a date") if days is None else exact_cut(_DAYS, days)
+            )
+        case "timestamp_ntz":
+            return exact_cut(_DAYS, Fraction(_physical(literal), DAY))
+        case "timestamp":
+            return _date_against_instant(_physical(literal), zone)
+        case _:
+            return mismatch(literal, PrimitiveType("date"))
+
+
+def _date_against_instant(micros: Any, zone: dt.tzinfo) -> Coerced:
+    """Midnights never go back: a skipped one moves to the end of the gap, at most to the next."""
+    cut = search_cut(
+        _KNOWN_DAYS, lambda day: to_instant(day * DAY, zone) or 0, micros
+    )  # never None here
+    if isinstance(cut, Exact):
+        return cut
+    if not _KNOWN_DAYS.low < cut.first <= cut.after <= _KNOWN_DAYS.high:
+        return Unknown("the calendar does not reach that far")
+    return Cut(_DAYS, cut.first, cut.after)
+
+
+def for_timestamp(literal: Literal, zone: dt.tzinfo) -> Coerced:
+    """Against a timestamp column: Spark casts every literal to an instant."""
+    match kind_of(literal):
+        case "timestamp":
+            return exact_cut(_MICROS, _physical(literal))
+        case "timestamp_ntz":
+            return _at_instant(to_instant(_physical(literal), zone))
+        case "date":
+            return _at_instant(to_instant(_physical(literal) * DAY, zone))
+        case "string":
+            found = parse_timestamp(literal.value)
+            if found is None:
+                return Unknown(f"{literal.value!r} is not a timestamp")
+            return _at_instant(to_instant(found.micros, found.zone or zone))
+        case _:
+            return mismatch(literal, PrimitiveType("timestamp"))
+
+
+def _at_instant(micros: int | None) -> Coerced:
+    return (
+        Unknown("the calendar does not reach that far")
+        if micros is None
+        else exact_cut(_MICROS, micros)
+    )
+
+
+def for_timestamp_ntz(literal: Literal, zone: dt.tzinfo) -> Coerced:
+    """Against a timestamp_ntz column, which Spark casts to instants when the literal is one."""
+    match kind_of(literal):
+        case "timestamp_ntz":
+            return exact_cut(_MICROS, _physical(literal))
+        case "date":
+            return exact_cut(_MICROS, _physical(literal) * DAY)
+        case "timestamp" if is_fixed(zone):
+            offset = zone.utcoffset(None) or dt.timedelta()
+            return exact_cut(_MICROS, _physical(literal) + offset // _MICRO)
+        case "timestamp":
+            # In a gap 02:30 becomes 03:30, after 03:00: the cast does not keep the order.
+            return Unknown("Spark casts the timestamp_ntz column to the session's time zone")
+        case "string":
+            found = parse_timestamp(literal.value)
+            if found is None or found.zone is not None:
+                return Unknown(f"{literal.value!r} is not a timestamp without a zone")
+            return exact_cut(_MICROS, found.micros)
+        case _:
+            return mismatch(literal, PrimitiveType("timestamp_ntz"))
+
 
 _INTEGER_TEXT: Final = re.compile(r"[+-]?\d{1,4000}", re.ASCII)  # int() refuses more than 4300
 _FLOAT_TEXT: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from decimal import Decimal
+from typing import Any, Final
 
 from indextables.core.bind.bind import bind
-from indextables.core.domain.domain import MARKERS, Domain
-from indextables.core.domain.domain_condition import condition
-from indextables.core.domain.natural import domain_of, is_own_value
-from indextables.core.domain.space import space_of
+from indextables.core.domain.domain import MARKERS, Bound, Domain, Marker, Range, is_nan
+from indextables.core.domain.states import Cut, Ordinals, States, sortable_single, space_of
 from indextables.core.domain.truth import Atom, Folded, SpaceOf, Tree, correlate
 from indextables.core.predicate.nodes import (
     And,
     Compare,
     CompareOp,
     Constant,
+    IsIn,
+    IsNan,
+    IsNull,
     Literal,
+    NanRule,
+    Not,
+    Or,
     Predicate,
     Ref,
     StartsWith,
 )
 from indextables.core.predicate.tree import flatten, fold, rebuild
 from indextables.core.types import (
+    INTEGERS,
     DataType,
+    DecimalType,
     FieldPath,
+    PrimitiveType,
     StructType,
     is_float,
     leaves,
@@ -35,6 +45,141 @@ from indextables.core.types import (
     type_name,
 )
 from indextables.errors import PredicateError
+
+# A domain of one column as a condition on it.
+
+
+def condition(ref: Ref, domain: Domain, *, has_nan: bool) -> Predicate:
+    """TRUE for the values of the domain. NaN, if it counts at all, is in no range but a flag."""
+    if domain.is_none or domain.is_all:
+        return Constant(value=domain.is_all)
+    points = [r.low.value for r in domain.ranges if r.is_point]
+    parts: list[Predicate] = [IsNull(ref)] if domain.null_allowed else []
+    if points:
+        parts.append(IsIn(ref, tuple(Literal(value) for value in points)))
+    nan_is_due = has_nan and domain.nan_allowed
+    for each in (r for r in domain.ranges if not r.is_point):
+        # Spark's NaN is above all numbers: an open end takes it in without a word.
+        takes_nan = each.high.value is None and (nan_is_due or not has_nan)
+        nan_is_due = nan_is_due and not takes_nan
+        parts.append(_between(ref, each, NanRule.SPARK if takes_nan else NanRule.IEEE))
+    if nan_is_due:
+        parts.append(IsNan(ref))
+    return parts[0] if len(parts) == 1 else Or(tuple(parts))
+
+
+def _between(ref: Ref, range_: Range, nan: NanRule) -> Predicate:
+    low, high = range_.low, range_.high
+    parts: list[Predicate] = []
+    if low.value is not None:
+        op: CompareOp = ">" if low.bound is Bound.ABOVE else ">="
+        parts.append(Compare(op, ref, Literal(low.value), nan))
+    if high.value is not None:
+        op = "<" if high.bound is Bound.BELOW else "<="
+        parts.append(Compare(op, ref, Literal(high.value), nan))
+    if parts:
+        return parts[0] if len(parts) == 1 else And(tuple(parts))
+    # Under IEEE's rule every value but NaN equals itself.
+    return Not(IsNull(ref)) if nan is NanRule.SPARK else Compare("=", ref, ref, nan)
+
+
+# Ordinals of a type's space as natural Python values, and natural values of a column's own type.
+
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  a timestamp_ntz has no zone
+_FIRST_DAY: Final = dt.date(1970, 1, 1).toordinal()
+
+
+def natural(ordinal: Any, dtype: DataType) -> Any:
+    """The Python value of an ordinal; OverflowError or ValueError where Python has none."""
+    match dtype:
+        case PrimitiveType("boolean"):
+            return bool(ordinal)
+        case PrimitiveType("date"):
+            return dt.date.fromordinal(ordinal + _FIRST_DAY)
+        case PrimitiveType("timestamp_ntz"):
+            return _EPOCH + dt.timedelta(microseconds=ordinal)
+        case PrimitiveType("timestamp"):
+            return _EPOCH.replace(tzinfo=dt.UTC) + dt.timedelta(microseconds=ordinal)
+        case PrimitiveType("float"):
+            return _float(ordinal, "<i", "<f", 31)
+        case PrimitiveType("double"):
+            return _float(ordinal, "<q", "<d", 63)
+        case PrimitiveType("string"):
+            return ordinal.decode("utf-8", "surrogatepass")
+        case DecimalType(_, scale):
+            return Decimal((int(ordinal < 0), tuple(map(int, str(abs(ordinal)))), -scale))
+        case _:
+            return ordinal
+
+
+def _float(ordinal: int, integer: str, number: str, sign: int) -> float:
+    bits = ordinal if ordinal >= 0 else -ordinal - 2**sign
+    value: float = struct.unpack(number, struct.pack(integer, bits))[0]
+    return value
+
+
+def domain_of(states: States, space: Ordinals, dtype: DataType) -> Domain | None:
+    """The domain of a set of states of a typed column; None where Python cannot name its values."""
+    pairs = zip(states.cuts[::2], states.cuts[1::2], strict=True)
+    try:
+        ranges = [Range(_low(a, space, dtype), _high(b, space, dtype)) for a, b in pairs]
+    except (OverflowError, ValueError):
+        return None
+    return Domain(ranges, states.null, states.nan)
+
+
+def _low(cut: Cut, space: Ordinals, dtype: DataType) -> Marker:
+    if cut == space.universe[0]:
+        return Marker(None, Bound.ABOVE)
+    if space.kind == "bytes" and cut.endswith(b"\0"):
+        return Marker(natural(cut[:-1], dtype), Bound.ABOVE)
+    return Marker(natural(cut, dtype), Bound.EXACTLY)
+
+
+def _high(cut: Cut, space: Ordinals, dtype: DataType) -> Marker:
+    if cut == space.universe[1]:
+        return Marker(None, Bound.BELOW)
+    if space.kind != "bytes":
+        return Marker(natural(cut - 1, dtype), Bound.EXACTLY)
+    if cut.endswith(b"\0"):
+        return Marker(natural(cut[:-1], dtype), Bound.EXACTLY)
+    return Marker(natural(cut, dtype), Bound.BELOW)
+
+
+def is_own_value(value: Any, dtype: DataType) -> bool:
+    """Whether a Python value is one of the column's own type, so that nothing need be coerced."""
+    match dtype, value:
+        case PrimitiveType("boolean"), bool():
+            return True
+        case _, bool():
+            return False
+        case PrimitiveType(name), int() if name in INTEGERS:
+            return True
+        case PrimitiveType(), float() | int() if is_float(dtype):
+            return _fits_float(value, dtype)
+        case PrimitiveType("string"), str():
+            return True
+        case PrimitiveType("binary"), bytes():
+            return True
+        case PrimitiveType("timestamp" | "timestamp_ntz" as name), dt.datetime():
+            return (value.tzinfo is not None) is (name == "timestamp")
+        case PrimitiveType("date"), dt.date():
+            return not isinstance(value, dt.datetime)
+        case DecimalType(), Decimal() | int():
+            return not is_nan(value)
+        case _:
+            return False
+
+
+def _fits_float(value: float, dtype: DataType) -> bool:
+    """Whether it is a double, or a float, without rounding: 2**53 + 1 is neither."""
+    try:
+        if dtype == PrimitiveType("double"):
+            return float(value) == value
+        return bool(natural(sortable_single(value), dtype) == value)
+    except OverflowError:
+        return False
+
 
 _TURNED: Final[dict[CompareOp, CompareOp]] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 

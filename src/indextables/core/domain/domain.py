@@ -14,8 +14,19 @@ from enum import Enum
 from functools import total_ordering
 from typing import Any, Final, TypeVar
 
-from indextables.core.domain.states import BOTTOM, EMPTY, TOP, Cut, Cuts, holds, union
-from indextables.core.domain.states_states import States, all_of, any_of, without
+from indextables.core.domain.states import (
+    BOTTOM,
+    EMPTY,
+    TOP,
+    Cut,
+    Cuts,
+    States,
+    all_of,
+    any_of,
+    holds,
+    union,
+    without,
+)
 from indextables.core.stats.truncation_options import next_prefix
 from indextables.errors import PredicateError
 

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, assert_never
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from indextables.core.domain.states import Ordinals, space_of
 from indextables.core.domain.truth import View
-from indextables.core.prune.arrays import FileMask
+from indextables.core.predicate.nodes import CompareOp, NanRule
+from indextables.core.prune.bounds import Bounds, bounds_of
+from indextables.core.prune.index import ColumnStatsIndex
+from indextables.core.prune.source import FileMask, as_mask
+from indextables.core.types import DecimalType, FieldPath, PrimitiveType
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,3 +59,162 @@ def conjunction(parts: Sequence[Masks]) -> Masks:
 def disjunction(parts: Sequence[Masks]) -> Masks:
     """OR: the dual of AND."""
     return ~conjunction([~part for part in parts])
+
+
+# One column compared with another, as far as their bounds can tell.
+#
+# Under Spark's rule NaN is the top of the line: a column that may be NaN has it as its upper end, and
+# one that is nothing but NaN has it as its lower end too. Under IEEE's, NaN stands outside the line.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Column:
+    """One side of the comparison; `lo` and `hi` are numpy integers or Arrow binaries."""
+
+    lo: Any
+    hi: Any
+    may_null: FileMask
+    may_nan: FileMask
+    may_value: FileMask
+
+    @property
+    def some(self) -> FileMask:
+        """May be something else than NULL."""
+        return self.may_value | self.may_nan
+
+
+def compare_columns(
+    op: CompareOp, left: FieldPath, right: FieldPath, nan: NanRule, index: ColumnStatsIndex
+) -> Masks:
+    """Which outcomes `left op right` may have; columns without a common line may have any."""
+    a, b = _column(left, index), _column(right, index)
+    found = _common(left, right, index)
+    if found is None:
+        masks = Masks(a.some & b.some, a.some & b.some, a.may_null | b.may_null)
+        return _null_safe(masks, a, b) if op == "<=>" else masks
+    bounds, top = found
+    return _compare(op, _on(a, bounds[0]), _on(b, bounds[1]), nan, top)
+
+
+def _column(path: FieldPath, index: ColumnStatsIndex) -> _Column:
+    stats = index.column(path)
+    return _Column(None, None, stats.may_null, stats.may_nan, stats.may_value)
+
+
+def _on(column: _Column, bounds: Bounds) -> _Column:
+    return _Column(bounds.lo, bounds.hi, column.may_null, column.may_nan, column.may_value)
+
+
+def _common(
+    left: FieldPath, right: FieldPath, index: ColumnStatsIndex
+) -> tuple[tuple[Bounds, Bounds], int] | None:
+    """Both columns' bounds on one line and where NaN stands on it."""
+    a, b = index.space(left), index.space(right)
+    kinds = {a.kind, b.kind}
+    if "unordered" in kinds:
+        return None
+    top = a.universe[1] if a.kind in {"single", "double"} else 0
+    if kinds == {"decimal"}:
+        return _decimals(left, right, index), 0
+    if len(kinds) == 1:
+        return (index.bounds(left), index.bounds(right)), top
+    if kinds == {"single", "double"}:
+        space = space_of(PrimitiveType("double"))
+        return (_again(left, space, index), _again(right, space, index)), space.universe[1]
+    return None
+
+
+def _again(path: FieldPath, space: Ordinals, index: ColumnStatsIndex) -> Bounds:
+    stats = index.column(path)
+    return bounds_of(stats.lo, stats.hi, space)
+
+
+def _decimals(left: FieldPath, right: FieldPath, index: ColumnStatsIndex) -> tuple[Bounds, Bounds]:
+    """Decimals of any precision and scale, as unscaled integers of the larger scale."""
+    columns = [index.column(path) for path in (left, right)]
+    scale = max(stats.lo.type.scale for stats in columns)
+    space = space_of(DecimalType(38, scale))
+    a, b = (
+        bounds_of(_rescaled(stats.lo, scale), _rescaled(stats.hi, scale), space) for stats in columns
+    )
+    return a, b
+
+
+def _rescaled(decimals: Any, scale: int) -> Any:
+    try:
+        return decimals.cast(pa.decimal128(38, scale))
+    except pa.ArrowInvalid:  # a value has no room for more digits: unknown is always true
+        return pa.nulls(len(decimals), pa.decimal128(38, scale))
+
+
+def _compare(op: CompareOp, a: _Column, b: _Column, nan: NanRule, top: int) -> Masks:
+    match op:
+        case "=":
+            return _equal(a, b, nan)
+        case "<>":
+            return ~_equal(a, b, nan)
+        case "<=>":
+            return _null_safe(_equal(a, b, nan), a, b)
+        case "<":
+            return _less(a, b, nan, top, or_equal=False)
+        case "<=":
+            return _less(a, b, nan, top, or_equal=True)
+        case ">":
+            return _less(b, a, nan, top, or_equal=False)
+        case ">=":
+            return _less(b, a, nan, top, or_equal=True)
+        case _:
+            assert_never(op)
+
+
+def _null_safe(masks: Masks, a: _Column, b: _Column) -> Masks:
+    one_null = (a.may_null & b.some) | (b.may_null & a.some)
+    return Masks(
+        masks.true | (a.may_null & b.may_null), masks.false | one_null, np.zeros_like(masks.null)
+    )
+
+
+def _equal(a: _Column, b: _Column, nan: NanRule) -> Masks:
+    both, values = a.some & b.some, a.may_value & b.may_value
+    true = values & _may_be_less(a.lo, b.hi, or_equal=True) & _may_be_less(b.lo, a.hi, or_equal=True)
+    one_value = values & _same(a.lo, a.hi) & _same(b.lo, b.hi) & _same(a.lo, b.lo)
+    always = one_value & ~a.may_nan & ~b.may_nan
+    if nan is NanRule.SPARK:
+        true |= a.may_nan & b.may_nan
+        always |= both & ~a.may_value & ~b.may_value
+    return Masks(true, both & ~always, a.may_null | b.may_null)
+
+
+def _less(a: _Column, b: _Column, nan: NanRule, top: int, *, or_equal: bool) -> Masks:
+    both, values = a.some & b.some, a.may_value & b.may_value
+    null = a.may_null | b.may_null
+    if nan is NanRule.SPARK and (a.may_nan.any() or b.may_nan.any()):
+        a, b = _with_nan_on_top(a, top), _with_nan_on_top(b, top)
+        values = both
+    true = values & _may_be_less(a.lo, b.hi, or_equal=or_equal)
+    false = values & _may_be_less(b.lo, a.hi, or_equal=not or_equal)
+    if nan is NanRule.IEEE:
+        false |= both & (a.may_nan | b.may_nan)
+    return Masks(true, false, null)
+
+
+def _with_nan_on_top(column: _Column, top: int) -> _Column:
+    lo = np.where(column.may_value, column.lo, top)
+    hi = np.where(column.may_nan, top, column.hi)
+    return _Column(lo, hi, column.may_null, column.may_nan, column.may_value)
+
+
+def _may_be_less(low: Any, high: Any, *, or_equal: bool) -> FileMask:
+    """Whether a value at or above `low` may be less than one at or below `high`."""
+    if isinstance(low, np.ndarray):
+        hit: FileMask = low <= high if or_equal else low < high
+        return hit
+    compare = pc.less_equal if or_equal else pc.less
+    return as_mask(compare(low, high), unknown=True)
+
+
+def _same(a: Any, b: Any) -> FileMask:
+    if isinstance(a, np.ndarray):
+        hit: FileMask = a == b
+        return hit
+    return as_mask(pc.equal(a, b))

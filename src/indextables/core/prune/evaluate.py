@@ -13,13 +13,12 @@ from typing import TypeVar, assert_never
 
 import numpy as np
 
-from indextables.core.domain.states_states import States
+from indextables.core.domain.states import States
 from indextables.core.domain.truth import Atom, Folded, Joint, Tree, correlate
 from indextables.core.predicate.nodes import Compare, Constant, Opaque, Predicate, Ref
-from indextables.core.prune.arrays import FileMask
-from indextables.core.prune.column_pairs import Masks, conjunction, disjunction
-from indextables.core.prune.index_index import ColumnStatsIndex
-from indextables.core.prune.pairs import compare_columns
+from indextables.core.prune.column_pairs import Masks, compare_columns, conjunction, disjunction
+from indextables.core.prune.index import ColumnStatsIndex
+from indextables.core.prune.source import FileMask
 from indextables.core.types import FieldPath
 
 __all__ = ["Masks", "Pruned", "evaluate", "may_match", "must_match", "overlaps", "prune"]

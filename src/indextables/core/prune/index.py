@@ -4,18 +4,112 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from indextables.core.prune.arrays import FileMask, as_array, is_null
+from indextables.core.domain.states import Ordinals, space_of
+from indextables.core.prune.bounds import Bounds, bounds_of
 from indextables.core.prune.partitions import read_partition
-from indextables.core.prune.source import StatsSource
-from indextables.core.prune.stored_bounds import read_bounds
-from indextables.core.stats.values import index_type
-from indextables.core.types import FieldPath, Leaf, is_float, is_orderable
+from indextables.core.prune.source import (
+    FileMask,
+    ListSource,
+    StatsSource,
+    as_array,
+    as_mask,
+    is_null,
+    source_of,
+    without,
+)
+from indextables.core.stats.truncation_options import lower_bounds, marked, upper_bounds
+from indextables.core.stats.values import decode_column, index_type
+from indextables.core.types import (
+    DataType,
+    FieldPath,
+    Leaf,
+    PrimitiveType,
+    is_float,
+    is_orderable,
+    leaves,
+    resolve,
+)
+
+__all__ = ["ColumnStats", "ColumnStatsIndex", "FileMask", "ListSource", "StatsSource", "source_of"]
+
+
+# Bounds as they are stored, read so that they are true: no value of the split lies outside.
+
+_SUB_MILLISECOND: Final = 999
+_INSTANTS: Final = (PrimitiveType("timestamp"), PrimitiveType("timestamp_ntz"))
+
+
+class Side(NamedTuple):
+    """One bound of every split, null where it is unknown, and where it is a value of the column."""
+
+    values: Any
+    exact: FileMask
+
+    def without(self, rows: FileMask) -> Side:
+        """The same bounds with those of some splits forgotten."""
+        return Side(without(self.values, rows), self.exact & ~rows)
+
+
+def read_bounds(source: StatsSource, path: FieldPath, dtype: DataType) -> tuple[Side, Side]:
+    """Both bounds of a column; a pair that cannot be true (min above max, NaN) is unknown."""
+    lower, upper = _read(source, "min", path, dtype), _read(source, "max", path, dtype)
+    lies = as_mask(pc.greater(lower.values, upper.values))
+    for which in ("min", "max") if is_float(dtype) else ():
+        lies = lies | _is_nan(source.bound(which, path), len(lies))
+    return lower.without(lies), upper.without(lies)
+
+
+def _is_nan(wire: Any, count: int) -> FileMask:
+    # A writer whose comparison NaN has spoiled is not to be trusted about the other bound either.
+    if wire is None or not pa.types.is_floating(wire.type):
+        return np.zeros(count, np.bool_)
+    return as_mask(pc.is_nan(as_array(wire)))
+
+
+def _read(source: StatsSource, which: Literal["min", "max"], path: FieldPath, dtype: DataType) -> Side:
+    wire = source.bound(which, path)
+    if wire is None:
+        return Side(pa.nulls(source.num_rows, index_type(dtype)), np.zeros(source.num_rows, np.bool_))
+    wire, inexact = as_array(wire), source.inexact(which, path)
+    listed = np.zeros(len(wire), np.bool_) if inexact is None else inexact
+    if dtype == PrimitiveType("string"):
+        return _read_text(wire, listed, which)
+    values = decode_column(wire, dtype, "down" if which == "min" else "up")
+    exact = ~is_null(values) & ~listed
+    if dtype in _INSTANTS:
+        return _widen_milliseconds(Side(values, exact), wire, which)
+    if is_float(dtype) and pa.types.is_floating(wire.type):
+        # Rounded outward: a bound still, but no value of the column.
+        exact &= as_mask(pc.equal(values, wire.cast(pa.float64())))
+    return Side(values, exact)
+
+
+def _read_text(wire: Any, listed: FileMask, which: Literal["min", "max"]) -> Side:
+    cut = marked(wire) | listed
+    read = lower_bounds(wire, listed) if which == "min" else upper_bounds(wire, listed)
+    values = decode_column(read, PrimitiveType("string"), "down")
+    return Side(values, ~is_null(values) & ~cut)
+
+
+def _widen_milliseconds(side: Side, wire: Any, which: Literal["min", "max"]) -> Side:
+    """Delta stores timestamps cut to milliseconds: the real value is up to 999 µs away.
+
+    A cut towards zero lowers a maximum, but raises a minimum before 1970: so both sides give way.
+    """
+    # Of our own, every text has six digits after the point: …T00:00:00.000000, and perhaps a Z.
+    coarse = as_mask(pc.match_substring_regex(wire, r"\.\d{1,5}(\D|$)"))
+    if not coarse.any():
+        return side
+    shift = -_SUB_MILLISECOND if which == "min" else _SUB_MILLISECOND
+    moved = pc.if_else(pa.array(coarse), pc.add(side.values, shift), side.values)
+    return Side(moved, side.exact & ~coarse)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,3 +243,66 @@ def load_partition(source: StatsSource, leaf: Leaf) -> ColumnStats:
     nowhere = np.zeros_like(exact)
     masks = (found.may_null, found.may_nan, found.may_value)
     return ColumnStats(found.values, found.values, *masks, exact, exact, missing=nowhere)
+
+
+# The column statistics index: typed arrays per column, decoded for the columns that are asked for.
+
+
+class ColumnStatsIndex:
+    """Statistics of all splits by column; a column that nobody asks for is never decoded."""
+
+    def __init__(self, source: StatsSource) -> None:
+        self.source = source
+        self._leaves: dict[FieldPath, Leaf] = {leaf.path: leaf for leaf in leaves(source.schema)}
+        self._columns: dict[FieldPath, ColumnStats] = {}
+        self._bounds: dict[FieldPath, Bounds] = {}
+        self._spaces: dict[FieldPath, Ordinals] = {}
+        self._may_have_rows: FileMask | None = None
+
+    @property
+    def num_rows(self) -> int:
+        """The number of splits."""
+        return self.source.num_rows
+
+    @property
+    def may_have_rows(self) -> FileMask:
+        """False where a split is known to be empty."""
+        if self._may_have_rows is None:
+            self._may_have_rows = integers(self.source.num_records(), self.num_rows) != 0
+        return self._may_have_rows
+
+    def is_partition(self, path: FieldPath) -> bool:
+        """Whether all rows of a split have one known value in this column."""
+        return len(path) == 1 and path[0] in self.source.partition_columns
+
+    def space(self, path: FieldPath) -> Ordinals:
+        """The space the column's values are compared in."""
+        if path not in self._spaces:
+            leaf = self._leaves.get(path)
+            self._spaces[path] = (
+                space_of(resolve(self.source.schema, path, case_sensitive=True)[1])
+                if leaf is None
+                else space_of(leaf.type, leaf.field.metadata)
+            )
+        return self._spaces[path]
+
+    def column(self, path: FieldPath) -> ColumnStats:
+        """The column's statistics, decoded once."""
+        if path not in self._columns:
+            self._columns[path] = self._load(path)
+        return self._columns[path]
+
+    def _load(self, path: FieldPath) -> ColumnStats:
+        leaf = self._leaves.get(path)
+        if leaf is None:
+            resolve(self.source.schema, path, case_sensitive=True)
+            inside = [leaf for leaf in self._leaves.values() if leaf.path[: len(path)] == path]
+            return load_struct(self.source, path, inside)
+        return (load_partition if self.is_partition(path) else load_leaf)(self.source, leaf)
+
+    def bounds(self, path: FieldPath) -> Bounds:
+        """The column's bounds as ordinals, made once."""
+        if path not in self._bounds:
+            stats = self.column(path)
+            self._bounds[path] = bounds_of(stats.lo, stats.hi, self.space(path))
+        return self._bounds[path]

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from indextables.core.prune.arrays import FileMask, as_array, as_mask, is_null
+from indextables.core.prune.source import FileMask, as_array, as_mask, is_null
 from indextables.core.stats.values import Physical, decode_value, index_type
 from indextables.core.types import INTEGERS, DataType, DecimalType, PrimitiveType, type_name
 from indextables.errors import LogCorruptedError

@@ -1,7 +1,7 @@
 """Statistics under one name: what is known of a split, how it is collected, and its wire form."""
 
 from indextables.core.stats.collect import collect_stats, stats_columns
-from indextables.core.stats.split_stats_split_stats import (
+from indextables.core.stats.split_stats import (
     SplitStats,
     from_wire,
     stats_wire_type,

@@ -11,9 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
-from indextables.core.stats.split_stats_split_stats import SplitStats
+from indextables.core.stats.split_stats import SplitStats
 from indextables.core.stats.truncation_options import (
     SUFFIX,
+    Strategy,
+    TruncationOptions,
+    TruncationRule,
     lower_bound_of,
     lower_bounds,
     marked,
@@ -22,14 +25,8 @@ from indextables.core.stats.truncation_options import (
     upper_bound_of,
     upper_bounds,
 )
-from indextables.core.stats.truncation_options_truncation_options import (
-    Strategy,
-    TruncationOptions,
-    TruncationRule,
-)
 from indextables.core.stats.wire import Physical
-from indextables.core.types.columns import path_text
-from indextables.core.types.types import FieldPath, StructType
+from indextables.core.types.types import FieldPath, StructType, path_text
 
 __all__ = [
     "SUFFIX",

@@ -1,7 +1,6 @@
 """The type system under one name: types, the columns of a schema, and its Arrow and JSON forms."""
 
 from indextables.core.types.arrow import schema_from_arrow, schema_to_arrow, type_to_arrow
-from indextables.core.types.columns import Leaf, leaves, parse_path, path_text, resolve
 from indextables.core.types.json import schema_from_json, schema_to_json
 from indextables.core.types.types import (
     INTEGERS,
@@ -9,6 +8,7 @@ from indextables.core.types.types import (
     DecimalType,
     Field,
     FieldPath,
+    Leaf,
     ListType,
     MapType,
     PrimitiveName,
@@ -18,6 +18,10 @@ from indextables.core.types.types import (
     can_widen,
     is_float,
     is_orderable,
+    leaves,
+    parse_path,
+    path_text,
+    resolve,
     type_name,
 )
 

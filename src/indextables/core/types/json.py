@@ -8,7 +8,7 @@ from typing import Any, Final, assert_never, get_args
 
 import orjson
 
-from indextables.core.types.levels import check_levels
+from indextables.core.types.arrow import check_levels
 from indextables.core.types.types import (
     CHAR_VARCHAR,
     COLLATIONS,

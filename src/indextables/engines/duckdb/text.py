@@ -13,7 +13,7 @@ from typing import Any, Final
 import duckdb
 
 from indextables.core.bind.bind import bind
-from indextables.core.bind.uncoerced import uncoerced
+from indextables.core.bind.bound import uncoerced
 from indextables.core.predicate.nodes import And, Constant, Opaque, Predicate
 from indextables.core.predicate.tree import flatten
 from indextables.core.types import StructType, schema_to_arrow

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.arrow.write import WriteTarget, Written
-from indextables.core.prune.arrays import FileMask
+from indextables.core.prune.source import FileMask
 from indextables.engines.spark.attributes import quoted
 from indextables.engines.spark.change_rows import ACTION, Target
 from indextables.engines.spark.files import of_file

@@ -13,7 +13,7 @@ import orjson
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from indextables.core.prune.arrays import FileMask
+from indextables.core.prune.source import FileMask
 from indextables.core.types import StructType
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.handles import handles

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from indextables.arrow.write import WriteTarget
 from indextables.core.stats import SplitStats
-from indextables.core.stats.merge import exchange_columns
+from indextables.core.stats.collect import exchange_columns
 from indextables.core.stats.truncate import TruncationOptions
 from indextables.core.types import FieldPath, Leaf, PrimitiveType, is_float, is_orderable, leaves
 from indextables.engines.spark.location import Place

@@ -11,8 +11,8 @@ import numpy as np
 from pyspark.sql import SparkSession
 
 from indextables.core.predicate.nodes import Constant, Predicate
-from indextables.core.prune.arrays import FileMask
 from indextables.core.prune.evaluate import must_match
+from indextables.core.prune.source import FileMask
 from indextables.engines.spark.change_reading import Reading
 from indextables.engines.spark.change_rows import check_one_change_each, kept
 from indextables.engines.spark.keyed import (

@@ -16,7 +16,7 @@ from indextables.arrow.log_files import as_new_groups
 from indextables.arrow.write import WriteTarget, Written
 from indextables.core.predicate.nodes import Constant, Predicate
 from indextables.core.predicate.to_sql import to_spark_sql
-from indextables.core.prune.arrays import FileMask
+from indextables.core.prune.source import FileMask
 from indextables.engines.spark.attributes import quoted
 from indextables.engines.spark.change_clauses import Clause
 from indextables.engines.spark.change_rows import changed_rows, kept

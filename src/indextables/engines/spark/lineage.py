@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from indextables.core.prune.arrays import FileMask, as_array
+from indextables.core.prune.source import FileMask, as_array
 from indextables.core.types import Field, PrimitiveType, StructType
 from indextables.log.snapshot import Snapshot
 

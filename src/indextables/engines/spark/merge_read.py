@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.core.prune.arrays import FileMask, as_array, as_mask
+from indextables.core.prune.source import FileMask, as_array, as_mask
 from indextables.core.types import StructType
 from indextables.engines.spark.attributes import columns_in, quoted
 from indextables.engines.spark.lineage import FILE, SEQ, SLICE

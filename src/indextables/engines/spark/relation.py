@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
-from indextables.core.prune.arrays import FileMask
+from indextables.core.prune.source import FileMask
 from indextables.core.types import StructType, schema_to_json
 from indextables.engines.spark.file_index import TableFileIndex
 from indextables.engines.spark.file_list import FileList

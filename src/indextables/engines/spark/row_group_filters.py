@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.prune.arrays import FileMask
+from indextables.core.prune.source import FileMask
 from indextables.core.types import FieldPath, is_float, leaves
 from indextables.log.snapshot import Snapshot
 

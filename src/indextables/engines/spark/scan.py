@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import And, Opaque, Predicate
-from indextables.core.prune.arrays import FileMask
+from indextables.core.prune.source import FileMask
 from indextables.engines.spark.file_list import FileList
 from indextables.engines.spark.filters import to_predicate
 from indextables.errors import PredicateError, UnknownColumnError
