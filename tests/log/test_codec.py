@@ -124,7 +124,7 @@ def test_an_add_without_seq_gets_the_version_of_its_commit_and_one_with_seq_keep
 )
 def test_a_path_is_percent_encoded_on_the_wire(key):
     """A reader that decodes once gets the key back."""
-    from indextables.storage.paths import file_key
+    from indextables.storage.location import file_key
 
     wire = orjson.loads(line(Remove(key, 1)))["remove"]["path"]
     assert wire.isascii()

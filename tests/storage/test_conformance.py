@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from indextables.errors import IndexTablesError, ObjectExistsError, ObjectNotFoundError, StorageError
 from indextables.storage import LogStore
-from indextables.storage.keys import temporary_name, why_not_a_key
+from indextables.storage.base import temporary_name, why_not_a_key
 
 ODD_KEYS = [
     "a b.parquet",

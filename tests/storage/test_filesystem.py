@@ -19,7 +19,7 @@ from support.faults import FaultyStore
 
 from indextables.errors import ObjectNotFoundError, StorageError
 from indextables.storage import open_store
-from indextables.storage.readahead import ReadAhead
+from indextables.storage.filesystem import ReadAhead
 
 TABLE = pa.table({"id": list(range(50_000)), "text": [f"row {i} of many" for i in range(50_000)]})
 PATH = "data/0-ab/day=2024-01-01 00%3A00/é x.parquet"

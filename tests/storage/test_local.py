@@ -14,7 +14,7 @@ import pytest
 
 from indextables.errors import ObjectExistsError, ObjectNotFoundError, ReadOnlyStoreError, StorageError
 from indextables.storage import durable, open_store
-from indextables.storage.keys import temporary_name
+from indextables.storage.base import temporary_name
 
 RACER = """
 import sys, time

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from indextables.errors import StorageError, UnsafePathError
 from indextables.storage import action_path, action_paths, file_key, file_keys
-from indextables.storage import paths as module
-from indextables.storage.keys import why_not_a_key
+from indextables.storage import location as module
+from indextables.storage.base import why_not_a_key
 
 CASES = [
     line.split("\t")

@@ -29,7 +29,7 @@ from indextables.core.types import (
     leaves,
 )
 from indextables.errors import NotATableError, ObjectNotFoundError, StorageError
-from indextables.storage.failures import failure
+from indextables.storage.base import failure
 
 _TEXT: Final = (PrimitiveType("string"), PrimitiveType("binary"))
 

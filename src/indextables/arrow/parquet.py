@@ -20,7 +20,7 @@ from indextables.core.types import (
     is_float,
     schema_to_arrow,
 )
-from indextables.storage.failures import writing_file
+from indextables.storage.base import writing_file
 
 _OPTIONS: Final[dict[str, Any]] = {
     "compression": "zstd",

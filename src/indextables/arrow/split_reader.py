@@ -19,8 +19,7 @@ from indextables.core.types import Field, StructType, schema_to_arrow, type_to_a
 from indextables.errors import ObjectNotFoundError, StorageError
 from indextables.log.split import Split
 from indextables.scan.stats import Recorder
-from indextables.storage.base import LogStore
-from indextables.storage.failures import failure
+from indextables.storage.base import LogStore, failure
 
 _BATCH_BYTES: Final = 16 << 20
 _BATCH_ROWS: Final = 1 << 16

@@ -20,7 +20,7 @@ from indextables.log.actions import (
     Vacuum,
 )
 from indextables.log.lenient import dumps
-from indextables.storage.paths import action_path
+from indextables.storage.location import action_path
 
 
 def encode_action(action: Action | CommitInfo, *, seq: int, schema: StructType) -> bytes:

@@ -19,7 +19,7 @@ from indextables.log.lenient import Place
 from indextables.log.lines import ADD, REMOVE
 from indextables.log.rows import Known, add_row, remove_row, with_sound_stats
 from indextables.log.segments import TOMBSTONES, Shape
-from indextables.storage.paths import file_key, file_keys
+from indextables.storage.location import file_key, file_keys
 
 _REMOVE: Final = Layout(
     pa.struct([("path", pa.string()), ("deletionTimestamp", pa.int64()), ("dataChange", pa.bool_())])

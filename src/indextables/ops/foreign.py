@@ -10,10 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from indextables.storage.base import LogStore, ObjectMeta
-from indextables.storage.keys import why_not_a_key
+from indextables.storage.base import LogStore, ObjectMeta, why_not_a_key
 from indextables.storage.local import LocalStore
-from indextables.storage.paths import LOG_DIRECTORY
+from indextables.storage.location import LOG_DIRECTORY
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Where bytes live: a few calls with exact promises, for local disks, object stores and memory."""
 
 from indextables.storage.base import LogStore, ObjectMeta
+from indextables.storage.location import LOG_DIRECTORY, action_path, action_paths, file_key, file_keys
 from indextables.storage.open import open_store
-from indextables.storage.paths import LOG_DIRECTORY, action_path, action_paths, file_key, file_keys
 
 __all__ = [
     "LOG_DIRECTORY",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from indextables.errors import ReadOnlyStoreError
-from indextables.storage.keys import temporary_name
+from indextables.storage.base import temporary_name
 
 _NO_HARD_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 _NO_SUCH_RENAME: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})

@@ -13,9 +13,15 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from indextables.errors import ObjectExistsError, ObjectNotFoundError, StorageError
 from indextables.storage import durable
-from indextables.storage.base import ObjectMeta
-from indextables.storage.failures import failure
-from indextables.storage.keys import check_key, check_new_key, check_range, is_temporary, why_not_a_key
+from indextables.storage.base import (
+    ObjectMeta,
+    check_key,
+    check_new_key,
+    check_range,
+    failure,
+    is_temporary,
+    why_not_a_key,
+)
 
 # Without O_NONBLOCK, opening a named pipe that somebody left in the table would hang for ever.
 _READ: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from indextables.errors import ObjectExistsError, ObjectNotFoundError
-from indextables.storage.base import ObjectMeta
+from indextables.storage.base import ObjectMeta, check_key, check_new_key, check_range
 from indextables.storage.filesystem import filesystem_over
-from indextables.storage.keys import check_key, check_new_key, check_range
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,16 @@ have won. So the caller reads the object back before it believes either.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 import obstore
 
 from indextables.errors import ObjectExistsError, ObjectNotFoundError, ReadOnlyStoreError, StorageError
-from indextables.storage.base import ObjectMeta
-from indextables.storage.filesystem import filesystem_over
-from indextables.storage.keys import (
+from indextables.storage.base import (
+    ObjectMeta,
     check_key,
     check_new_key,
     check_range,
@@ -26,10 +26,43 @@ from indextables.storage.keys import (
     temporary_name,
     why_not_a_key,
 )
+from indextables.storage.filesystem import filesystem_over
 from indextables.storage.location import root_of
-from indextables.storage.object_client import custom_endpoint, make_client
-from indextables.storage.object_errors import reading, writing
-from indextables.storage.upload import Upload
+from indextables.storage.object_client import custom_endpoint, make_client, reading, writing
+
+# A file being written to an object store: in parts while it grows, visible when it is closed.
+
+
+class Upload(io.RawIOBase):
+    """Obstore's writer as a Python file whose errors are ours."""
+
+    def __init__(self, writer: Any, translated: Callable[[], AbstractContextManager[None]]) -> None:
+        super().__init__()
+        self._writer = writer
+        self._translated = translated
+
+    def writable(self) -> bool:
+        """True."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """All bytes, or an error."""
+        # A copy: Arrow's buffer is of signed bytes, which obstore refuses, and may be reused by its owner.
+        copied = bytes(data)
+        with self._translated():
+            self._writer.write(copied)
+        return len(copied)
+
+    def close(self) -> None:
+        """The object is there when this returns, and only then."""
+        if not self.closed:
+            super().close()
+            with self._translated():
+                self._writer.close()
+
+    def __del__(self) -> None:
+        """An abandoned upload is dropped: the base class would close it, and half a file would appear."""
+
 
 _PROBED: dict[tuple[str, str, str], bool] = {}
 

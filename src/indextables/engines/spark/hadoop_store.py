@@ -21,9 +21,8 @@ from pyspark.errors.exceptions.captured import CapturedException
 
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.errors import ObjectExistsError, ObjectNotFoundError, ReadOnlyStoreError, StorageError
-from indextables.storage.base import ObjectMeta
-from indextables.storage.filesystem import filesystem_over
-from indextables.storage.keys import (
+from indextables.storage.base import (
+    ObjectMeta,
     check_key,
     check_new_key,
     check_range,
@@ -31,6 +30,7 @@ from indextables.storage.keys import (
     temporary_name,
     why_not_a_key,
 )
+from indextables.storage.filesystem import filesystem_over
 
 EXCLUSIVE_RENAME: Final = frozenset({"hdfs", "webhdfs", "swebhdfs", "abfs", "abfss"})
 _MISSING: Final = ("FileNotFoundException", "NoSuchFileException", "ParentNotDirectoryException")
