@@ -35,9 +35,9 @@ import indextables as it
 from indextables.core.stats import SplitStats
 from indextables.engines.polars import predicate_of
 from indextables.engines.polars.frames import lazy_frame
-from indextables.log.actions import Add
-from indextables.log.plan import Append, CommitPlan
+from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.actions import Add
 from indextables.scan.planner import Planner
 from indextables.storage.open import open_store
 

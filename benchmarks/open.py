@@ -29,9 +29,9 @@ from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import Compare, Literal, Ref
 from indextables.core.prune.evaluate import may_match
 from indextables.core.types import Field, PrimitiveType, StructType, schema_to_json
-from indextables.log.actions import CommitInfo, Metadata, Protocol
-from indextables.log.codec import encode_action
 from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.actions import CommitInfo, Metadata, Protocol
+from indextables.log.wire.codec import encode_action
 from indextables.storage.open import open_store
 
 SCHEMA = StructType(

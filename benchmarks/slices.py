@@ -30,9 +30,9 @@ from common import best_ms, interleaved, print_table, save
 
 import indextables as it
 from indextables.core.types import Field, PrimitiveType, StructType
-from indextables.log.actions import Add, Metadata, Protocol
-from indextables.log.plan import Append, CommitPlan
+from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.actions import Add, Metadata, Protocol
 from indextables.scan.plan import plan_files
 from indextables.slices import (
     ListedFile,

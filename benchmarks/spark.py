@@ -150,9 +150,9 @@ def many_splits(path: Path, count: int) -> str:
     import pyarrow as pa
 
     from indextables.core.stats import SplitStats
-    from indextables.log.actions import Add
-    from indextables.log.plan import Append, CommitPlan
+    from indextables.log.commit.intent import Append, CommitPlan
     from indextables.log.transaction_log import TransactionLog
+    from indextables.log.wire.actions import Add
     from indextables.storage.open import open_store
     from indextables.table import Table
 

@@ -13,7 +13,7 @@ from indextables.core.domain.column_domain import ColumnDomain
 from indextables.core.predicate.col import Column
 from indextables.core.predicate.nodes import BoolRef, Node, Predicate, Ref
 from indextables.errors import ConfigError, NotATableError, PredicateError, TableNotFoundError
-from indextables.log.moment import parse_moment
+from indextables.log.timestamps import parse_moment
 from indextables.ops.foreign import foreign_format
 from indextables.sql.predicate import parse_predicate
 from indextables.storage.base import LogStore

@@ -24,8 +24,8 @@ from indextables.config import Config
 from indextables.core.types import StructType
 from indextables.damaged import describe_log
 from indextables.errors import NotATableError, PredicateError, TableNotFoundError
-from indextables.log.history import HistoryEntry
-from indextables.log.snapshot import Snapshot
+from indextables.log.open.history import HistoryEntry
+from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.append import append
 from indextables.ops.condition import Condition

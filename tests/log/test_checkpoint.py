@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from indextables.config import Config
 from indextables.core.types import DecimalType, Field, PrimitiveType, StructType
-from indextables.log.actions import Txn, Unknown, Vacuum
-from indextables.log.checkpoint import write_checkpoint
-from indextables.log.names import LogNames
-from indextables.log.plan import ChangeSchema, CommitPlan
+from indextables.log.wire.actions import Txn, Unknown, Vacuum
+from indextables.log.open.checkpoint import write_checkpoint
+from indextables.log.wire.names import LogNames
+from indextables.log.commit.intent import ChangeSchema, CommitPlan
 from support.logs import same_state
-from indextables.log.trailer import Whole, verify
+from indextables.log.wire.trailer import Whole, verify
 from indextables.log.transaction_log import TransactionLog
 from support.logs import (
     add_of,

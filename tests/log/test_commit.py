@@ -17,9 +17,9 @@ from indextables.errors import (
     StorageError,
     TableExistsError,
 )
-from indextables.log.actions import Protocol, Txn, Vacuum
-from indextables.log.names import LogNames
-from indextables.log.plan import Append, ChangeSchema, CommitPlan, Maintain
+from indextables.log.wire.actions import Protocol, Txn, Vacuum
+from indextables.log.wire.names import LogNames
+from indextables.log.commit.intent import Append, ChangeSchema, CommitPlan, Maintain
 from indextables.log.transaction_log import TransactionLog
 from support.faults import FaultyStore
 from support.logs import (

@@ -8,9 +8,9 @@ from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import And, Compare, Literal, Ref
 from indextables.core.types import DecimalType, Field, PrimitiveType, StructType
 from indextables.errors import CommitConflictError, ProtocolError, SchemaMismatchError
-from indextables.log.actions import Protocol, Remove, Unknown
-from indextables.log.conflict import Conflict, Rebase, Replan, Skip, _stricter
-from indextables.log.plan import (
+from indextables.log.wire.actions import Protocol, Remove, Unknown
+from indextables.log.commit.conflict import Conflict, Rebase, Replan, Skip, _stricter
+from indextables.log.commit.intent import (
     Analyze,
     Append,
     ChangeSchema,

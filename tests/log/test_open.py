@@ -19,8 +19,8 @@ from indextables.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
-from indextables.log.actions import Protocol
-from indextables.log.names import LogNames
+from indextables.log.wire.actions import Protocol
+from indextables.log.wire.names import LogNames
 from indextables.log.transaction_log import TransactionLog
 from support.faults import FaultyStore
 from support.logs import (
@@ -534,7 +534,7 @@ def test_files_are_read_side_by_side_only_where_the_store_is_slow(sound, slow, m
     """A thread costs more than a local file, and much less than a round trip."""
     readers = set()
     monkeypatch.setattr(
-        "indextables.log.load._SLOW", 0.001 if slow else 60
+        "indextables.log.open.load_load._SLOW", 0.001 if slow else 60
     )  # a busy machine is no slow store
 
     class Slow(FaultyStore):

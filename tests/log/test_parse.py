@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indextables.errors import LogCorruptedError, UnsafePathError
-from indextables.log import bulk
-from indextables.log.bulk import Body
-from indextables.log.lines import ADD, BLANK, OTHER, REMOVE, find_lines
-from indextables.log.parse import parse_adds, parse_removes
-from indextables.log.segments import Shape
+from indextables.log.state import bulk
+from indextables.log.state.bulk import Body
+from indextables.log.wire.lines import ADD, BLANK, OTHER, REMOVE, find_lines
+from indextables.log.state.parse import parse_adds, parse_removes
+from indextables.log.state.segments import Shape
 from support.logs import METADATA, SCHEMA, foreign_add, text_of
 
 SHAPE = Shape.of(METADATA)

@@ -15,13 +15,13 @@ from indextables.core.predicate.nodes import Compare, Literal, Ref
 from indextables.core.prune.evaluate import may_match
 from indextables.core.types import Field, PrimitiveType, StructType, schema_from_arrow
 from indextables.errors import IndexTablesError, LogCorruptedError
-from indextables.log.checkpoint import choose_parts, parts_of, write_checkpoint
-from indextables.log.listing import list_log
-from indextables.log.names import LogNames
-from indextables.log.parts import part_of
-from indextables.log.plan import ChangeSchema, CommitPlan
-from indextables.log.reconcile import Files
-from indextables.log.segments import Segment
+from indextables.log.open.checkpoint import choose_parts, parts_of, write_checkpoint
+from indextables.log.open.listing import list_log
+from indextables.log.wire.names import LogNames
+from indextables.log.state.parts import part_of
+from indextables.log.commit.intent import ChangeSchema, CommitPlan
+from indextables.log.state.reconcile import Files
+from indextables.log.state.segments import Segment
 from support.logs import same_state
 from indextables.log.transaction_log import TransactionLog
 from support.faults import CrashingStore, FaultyStore, SimulatedCrash
@@ -257,8 +257,8 @@ def test_a_part_written_before_the_schema_changed_is_read_by_the_new_one():
 
 def test_an_unpartitioned_table_without_statistics_is_stored_too():
     """Parquet cannot hold a struct without fields."""
-    from indextables.log.actions import Add, Metadata, Protocol
-    from indextables.log.plan import Append
+    from indextables.log.wire.actions import Add, Metadata, Protocol
+    from indextables.log.commit.intent import Append
 
     schema = schema_from_arrow(pa.schema([("l", pa.list_(pa.int64()))]))
     log = TransactionLog(fresh_store(), PARQUET)

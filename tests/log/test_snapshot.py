@@ -8,8 +8,8 @@ from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import Compare, Literal, Ref
 from indextables.core.prune.evaluate import may_match
 from indextables.core.types import Field, PrimitiveType, StructType
-from indextables.log.actions import Metadata, Txn, Unknown
-from indextables.log.plan import ChangeSchema, CommitPlan
+from indextables.log.wire.actions import Metadata, Txn, Unknown
+from indextables.log.commit.intent import ChangeSchema, CommitPlan
 from support.logs import same_state
 from indextables.log.transaction_log import TransactionLog
 from support.logs import METADATA, add_of, appending, file_of, new_log, numbers, remove_of, rewriting

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indextables.log.actions import CommitInfo, Protocol
-from indextables.log.files import body_of
-from indextables.log.names import LogFile
-from indextables.log.trailer import Torn, Unverified, Whole, seal, unpack, verify
+from indextables.log.wire.actions import CommitInfo, Protocol
+from indextables.log.wire.files import body_of
+from indextables.log.wire.names import LogFile
+from indextables.log.wire.trailer import Torn, Unverified, Whole, seal, unpack, verify
 from support.logs import METADATA, SCHEMA, add_of, foreign_add, text_of
 
 COMMIT = seal(

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import indextables as it
-from indextables.log.plan import Analyze, Append, CommitPlan
+from indextables.log.commit.intent import Analyze, Append, CommitPlan
 
 SCHEMA = pa.schema([("id", pa.int64()), ("x", pa.float64()), ("p", pa.string())])
 

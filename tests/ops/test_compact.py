@@ -14,8 +14,8 @@ from indextables.errors import (
     PredicateError,
     StorageError,
 )
-from indextables.log.actions import Remove
-from indextables.log.plan import CommitPlan, Rewrite
+from indextables.log.wire.actions import Remove
+from indextables.log.commit.intent import CommitPlan, Rewrite
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.compact import Threshold, plan_compact
 from indextables.ops.condition import Condition

@@ -13,8 +13,8 @@ import pytest
 
 from indextables.config import Config
 from indextables.errors import ConfigError, RepairError, StorageError
-from indextables.log.actions import Add
-from indextables.log.plan import Append, CommitPlan
+from indextables.log.wire.actions import Add
+from indextables.log.commit.intent import Append, CommitPlan
 from indextables.ops.repair import plan_repair, repair
 from indextables.storage import open_store
 from support.damage import RealTable, make_table, new_split, remove_one
@@ -383,8 +383,8 @@ def test_a_repaired_log_goes_on_and_knows_no_time_before_it(table: RealTable):
 
 def test_the_vacuum_mark_of_the_old_log_does_not_lock_the_new_one(table: RealTable):
     """It counts versions of the old log; in the new one every writer would be below it."""
-    from indextables.log.actions import Vacuum
-    from indextables.log.plan import Maintain
+    from indextables.log.wire.actions import Vacuum
+    from indextables.log.commit.intent import Maintain
 
     table.transaction_log().commit(lambda _: CommitPlan(Maintain(), "VACUUM", (Vacuum(3),)))
     assert repair(table.log, table.target).status == "SUCCESS"

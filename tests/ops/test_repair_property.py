@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from indextables.core.stats.truncate import TruncationOptions, truncate_stats
 from indextables.core.types import Field, PrimitiveType, StructType
-from indextables.log.actions import Remove, Txn
-from indextables.log.plan import Append, ChangeSchema, CommitPlan, Rewrite
-from indextables.log.snapshot import Snapshot
+from indextables.log.wire.actions import Remove, Txn
+from indextables.log.commit.intent import Append, ChangeSchema, CommitPlan, Rewrite
+from indextables.log.state.snapshot import Snapshot
 from indextables.ops.repair import repair
 from support.damage import RealTable, make_table, new_split
 

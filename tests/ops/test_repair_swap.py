@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from indextables.errors import LogReplacedError, RepairError
-from indextables.log.plan import Append, CommitPlan
+from indextables.log.commit.intent import Append, CommitPlan
 from indextables.ops.repair import repair
 from indextables.ops.repair.place import LogPlace, place_of
 from indextables.ops.repair.swap import (

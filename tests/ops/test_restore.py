@@ -17,8 +17,8 @@ from indextables.errors import (
     SchemaEvolutionError,
     VersionNotFoundError,
 )
-from indextables.log.actions import Remove
-from indextables.log.plan import CommitPlan, Maintain
+from indextables.log.wire.actions import Remove
+from indextables.log.commit.intent import CommitPlan, Maintain
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.append import append
 from indextables.ops.create import as_schema, create, new_metadata

@@ -11,8 +11,8 @@ from indextables.core.stats.split_stats import SplitStats
 from indextables.core.types import Field, PrimitiveType, StructType
 from indextables.domain import ColumnDomain, Domain, Range
 from indextables.errors import PredicateError, UnknownColumnError
-from indextables.log.actions import Add, Metadata, Protocol
-from indextables.log.plan import Append, CommitPlan
+from indextables.log.wire.actions import Add, Metadata, Protocol
+from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.scan.plan import files_to_query, plan_files
 from indextables.sql.predicate import parse_predicate

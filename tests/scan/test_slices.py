@@ -9,8 +9,8 @@ import pytest
 from indextables.core.stats.split_stats import SplitStats
 from indextables.core.types import Field, PrimitiveType, StructType
 from indextables.errors import ProtocolError
-from indextables.log.actions import Add, Metadata, Protocol
-from indextables.log.plan import Append, CommitPlan
+from indextables.log.wire.actions import Add, Metadata, Protocol
+from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.scan.merge import MergeMode, MergeRule
 from indextables.scan.plan import plan_files

@@ -12,8 +12,8 @@ from support.spark_tables import days, write_table
 
 from indextables.engines.spark import relation
 from indextables.errors import StorageError
-from indextables.log.actions import Add
-from indextables.log.plan import Append, CommitPlan
+from indextables.log.wire.actions import Add
+from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.storage.open import open_store
 from indextables.table import Table

@@ -10,8 +10,8 @@ import pytest
 from indextables.core.stats import SplitStats
 from indextables.engines.spark import relation
 from indextables.engines.spark.file_list import FileList
-from indextables.log.actions import Add
-from indextables.log.plan import Append, CommitPlan
+from indextables.log.wire.actions import Add
+from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.storage.open import open_store
 from indextables.table import Table

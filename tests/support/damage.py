@@ -11,9 +11,9 @@ from uuid import uuid4
 from indextables.config import Config
 from indextables.core.stats import SplitStats
 from indextables.core.types import Field, PrimitiveType, StructType
-from indextables.log.actions import Add, Metadata, Protocol, Remove, Txn
-from indextables.log.plan import Append, CommitPlan, Rewrite
-from indextables.log.snapshot import Snapshot
+from indextables.log.wire.actions import Add, Metadata, Protocol, Remove, Txn
+from indextables.log.commit.intent import Append, CommitPlan, Rewrite
+from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.storage import open_store
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 from indextables.config import Config
 from indextables.core.stats import SplitStats
 from indextables.core.types import StructType, schema_from_arrow, schema_to_json
-from indextables.log.actions import Action, Add, Metadata, Protocol, Remove
-from indextables.log.names import LogNames
-from indextables.log.plan import Append, CommitPlan, Rewrite
-from indextables.log.snapshot import Snapshot
+from indextables.log.wire.actions import Action, Add, Metadata, Protocol, Remove
+from indextables.log.wire.names import LogNames
+from indextables.log.commit.intent import Append, CommitPlan, Rewrite
+from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.storage.base import LogStore
 from indextables.storage.open import open_store

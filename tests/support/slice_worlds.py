@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from indextables.core.stats.split_stats import SplitStats
 from indextables.core.types import Field, PrimitiveType, StructType
-from indextables.log.actions import Add, Metadata, Protocol
-from indextables.log.plan import Append, CommitPlan
+from indextables.log.wire.actions import Add, Metadata, Protocol
+from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.storage import open_store
 from support.truth import truth

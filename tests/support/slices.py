@@ -14,8 +14,8 @@ import indextables as it
 from indextables.arrow.conform import conform
 from indextables.arrow.write import write_splits
 from indextables.core.types import StructType
-from indextables.log.actions import Add
-from indextables.log.plan import Append, CommitPlan
+from indextables.log.wire.actions import Add
+from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.target import config_for, write_target
 from indextables.storage.open import open_store

@@ -257,7 +257,7 @@ def test_log_files_are_refused_rather_than_read_unmerged(tmp_path):
 
     import indextables as it
     from indextables.config import Config
-    from indextables.log.plan import Append, CommitPlan
+    from indextables.log.commit.intent import Append, CommitPlan
     from indextables.log.transaction_log import TransactionLog
     from indextables.storage import open_store
 

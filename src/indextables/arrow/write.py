@@ -23,7 +23,7 @@ from indextables.core.stats.truncate import (
 )
 from indextables.core.types import FieldPath, StructType
 from indextables.errors import SchemaMismatchError
-from indextables.log.actions import Add
+from indextables.log.wire.actions import Add
 from indextables.storage.base import LogStore
 
 ROW_GROUP_BYTES: Final = 64 << 20

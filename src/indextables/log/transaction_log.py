@@ -23,19 +23,19 @@ from indextables.errors import (
     TableExistsError,
     VersionNotFoundError,
 )
-from indextables.log.checkpoint import Format, Written, write_checkpoint, write_hint
-from indextables.log.cleanup import cleanup
-from indextables.log.commit import Committed, Planner, commit, first_snapshot, sealed
-from indextables.log.follow import Follower, Seen
-from indextables.log.history import HistoryEntry, history, version_at
-from indextables.log.listing import list_log
-from indextables.log.load import load
-from indextables.log.names import LOG_DIRECTORY, WIDTH, LogNames
-from indextables.log.plan import CommitPlan
-from indextables.log.protocol import needs_trailer
-from indextables.log.publish import Publisher
-from indextables.log.snapshot import Snapshot
-from indextables.log.winner import Winner, winner
+from indextables.log.commit.attempt import Committed, Planner, commit, first_snapshot, sealed
+from indextables.log.commit.intent import CommitPlan
+from indextables.log.commit.publish import Publisher
+from indextables.log.commit.winner import Winner, winner
+from indextables.log.open.checkpoint import Format, Written, write_checkpoint, write_hint
+from indextables.log.open.cleanup import cleanup
+from indextables.log.open.history import HistoryEntry, history, version_at
+from indextables.log.open.listing import list_log
+from indextables.log.open.load import Follower, Seen
+from indextables.log.open.load_load import load
+from indextables.log.state.snapshot import Snapshot
+from indextables.log.wire.names import LOG_DIRECTORY, WIDTH, LogNames
+from indextables.log.wire.protocol import needs_trailer
 from indextables.storage.base import LogStore
 
 _logger: Final = logging.getLogger(__name__)

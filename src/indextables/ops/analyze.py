@@ -29,11 +29,11 @@ from indextables.core.types import (
     type_name,
 )
 from indextables.errors import UnknownColumnError
-from indextables.log.actions import Add
-from indextables.log.plan import Analyze, CommitPlan, Group
-from indextables.log.snapshot import Snapshot
-from indextables.log.split import Split
+from indextables.log.commit.intent import Analyze, CommitPlan, Group
+from indextables.log.state.snapshot import Snapshot
+from indextables.log.state.split import Split
 from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.actions import Add
 from indextables.ops.executor import Executor
 from indextables.ops.result import CommitResult, commit
 from indextables.ops.target import config_for, truncation_for

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from indextables.arrow.write import Written
-from indextables.log.actions import Action, Metadata, Txn
-from indextables.log.plan import Append, CommitPlan
-from indextables.log.snapshot import Snapshot
+from indextables.log.commit.intent import Append, CommitPlan
+from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.actions import Action, Metadata, Txn
 from indextables.ops.executor import Executor
 from indextables.ops.result import CommitResult, commit, is_done
 from indextables.ops.schema import evolved, merged_schema, settle

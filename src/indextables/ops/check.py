@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from indextables.arrow.partition import partition_scalar
 from indextables.errors import IndexTablesError, LogCorruptedError
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.check_log import check_log
 from indextables.ops.check_rows import check_rows

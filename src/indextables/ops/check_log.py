@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from indextables.errors import IndexTablesError, LogCorruptedError, LogReplacedError
-from indextables.log.checkpoint import read_checkpoint
-from indextables.log.files import LogBody, read_body
-from indextables.log.lenient import loads
-from indextables.log.lines import written_lines
-from indextables.log.listing import Listing, list_log, read_hint
-from indextables.log.names import LogFile
-from indextables.log.replay import replay
-from indextables.log.snapshot import Snapshot
-from indextables.log.trailer import Torn, Unverified
+from indextables.log.open.checkpoint import read_checkpoint
+from indextables.log.open.listing import Listing, list_log, read_hint
+from indextables.log.open.replay import replay
+from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.files import LogBody, read_body
+from indextables.log.wire.lenient import loads
+from indextables.log.wire.lines import written_lines
+from indextables.log.wire.names import LogFile
+from indextables.log.wire.trailer import Torn, Unverified
 from indextables.ops.problem import Problem
 
 

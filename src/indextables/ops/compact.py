@@ -17,10 +17,10 @@ import numpy as np
 
 from indextables.arrow.write import Written
 from indextables.errors import ConfigError
-from indextables.log.actions import Remove
-from indextables.log.plan import CommitPlan, Compact, Group
-from indextables.log.snapshot import Snapshot
+from indextables.log.commit.intent import CommitPlan, Compact, Group
+from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.actions import Remove
 from indextables.ops.condition import Condition
 from indextables.ops.executor import Executor
 from indextables.ops.result import CommitResult, commit

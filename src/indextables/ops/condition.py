@@ -10,8 +10,8 @@ from indextables.arrow.write import Written
 from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.predicate.to_sql import to_sql
-from indextables.log.actions import Metadata
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
+from indextables.log.wire.actions import Metadata
 from indextables.ops.partitions import partition_condition
 
 

@@ -22,9 +22,9 @@ from indextables.core.types import (
     type_name,
 )
 from indextables.errors import NotATableError, SchemaError, SchemaMismatchError, TableNotFoundError
-from indextables.log.actions import Add, Metadata, Protocol
-from indextables.log.plan import ChangeSchema, CommitPlan
+from indextables.log.commit.intent import ChangeSchema, CommitPlan
 from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.actions import Add, Metadata, Protocol
 from indextables.ops.create import new_metadata
 from indextables.ops.foreign import (
     foreign_format,

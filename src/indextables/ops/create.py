@@ -21,9 +21,15 @@ from indextables.core.types import (
 )
 from indextables.core.types.arrow import check_levels
 from indextables.errors import NotATableError, SchemaError, TableExistsError
-from indextables.log.actions import MERGE_ON_READ, READER_VERSION, WRITER_VERSION, Metadata, Protocol
-from indextables.log.plan import ChangeSchema, CommitPlan
+from indextables.log.commit.intent import ChangeSchema, CommitPlan
 from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.actions import (
+    MERGE_ON_READ,
+    READER_VERSION,
+    WRITER_VERSION,
+    Metadata,
+    Protocol,
+)
 from indextables.ops.foreign import foreign_format
 from indextables.ops.record_key import key_properties, top_level
 from indextables.ops.result import CommitResult

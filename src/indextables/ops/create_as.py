@@ -7,9 +7,9 @@ from contextlib import suppress
 from typing import Any
 
 from indextables.errors import TableExistsError
-from indextables.log.actions import Metadata, Txn
-from indextables.log.plan import Append, CommitPlan
+from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.actions import Metadata, Txn
 from indextables.ops.create import check_vacant, protocol_for
 from indextables.ops.executor import Executor
 from indextables.ops.keyed import write_first

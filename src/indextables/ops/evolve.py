@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from indextables.core.types import StructType
-from indextables.log.plan import ChangeSchema, CommitPlan
-from indextables.log.snapshot import Snapshot
+from indextables.log.commit.intent import ChangeSchema, CommitPlan
+from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.result import CommitResult, commit
 from indextables.ops.schema import evolved

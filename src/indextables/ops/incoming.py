@@ -11,7 +11,7 @@ from indextables.arrow.conform import conform, source_schema
 from indextables.arrow.keys import KeyIndex
 from indextables.core.types import StructType, schema_to_arrow
 from indextables.errors import SchemaMismatchError
-from indextables.log.actions import Metadata
+from indextables.log.wire.actions import Metadata
 from indextables.ops.keyed import distinct_rows, rule_of
 from indextables.ops.schema import evolved, merged_schema
 from indextables.scan.merge import MergeMode, MergeRule

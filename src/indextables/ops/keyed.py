@@ -23,10 +23,10 @@ from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.types import StructType, schema_to_arrow
 from indextables.errors import DuplicateKeyError, SchemaError
-from indextables.log.actions import Add, Metadata
-from indextables.log.plan import CommitPlan
-from indextables.log.snapshot import Snapshot
+from indextables.log.commit.intent import CommitPlan
+from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.actions import Add, Metadata
 from indextables.ops.executor import Executor
 from indextables.ops.result import CommitResult, commit
 from indextables.ops.target import config_for, write_target

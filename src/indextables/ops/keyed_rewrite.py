@@ -23,10 +23,10 @@ from indextables.arrow.read import Reading
 from indextables.arrow.write import Written
 from indextables.core.prune.evaluate import may_match
 from indextables.core.types import StructType, schema_to_arrow
-from indextables.log.actions import Metadata, Remove, Txn
-from indextables.log.plan import CommitPlan, Rewrite
-from indextables.log.snapshot import Snapshot
+from indextables.log.commit.intent import CommitPlan, Rewrite
+from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.actions import Metadata, Remove, Txn
 from indextables.ops.condition import Condition, SamePartitions
 from indextables.ops.keyed import (
     Files,

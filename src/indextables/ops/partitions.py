@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from indextables.core.predicate.nodes import And, Compare, IsIn, IsNull, Literal, Or, Predicate, Ref
 from indextables.core.prune.partitions import decode_partition
 from indextables.core.types import DataType
-from indextables.log.actions import Metadata
+from indextables.log.wire.actions import Metadata
 
 
 def partition_condition(values: Iterable[Mapping[str, str | None]], metadata: Metadata) -> Predicate:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from indextables.arrow.write import Written
-from indextables.log.actions import Metadata, Remove
-from indextables.log.plan import CommitPlan, Rewrite
-from indextables.log.snapshot import Snapshot
+from indextables.log.commit.intent import CommitPlan, Rewrite
+from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.actions import Metadata, Remove
 from indextables.ops.create import needed_for
 from indextables.ops.executor import Executor
 from indextables.ops.keyed import write_first

@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 
 from indextables.core.prune.source import FileMask
 from indextables.errors import ObjectNotFoundError, SchemaEvolutionError
-from indextables.log.actions import Add, Metadata, Remove
-from indextables.log.plan import CommitPlan, Restore
-from indextables.log.snapshot import Snapshot
+from indextables.log.commit.intent import CommitPlan, Restore
+from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.actions import Add, Metadata, Remove
 from indextables.ops.result import CommitResult, commit
 from indextables.ops.schema import evolved
 from indextables.scan.merge import MergeRule

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from indextables.errors import CommitConflictError
-from indextables.log.actions import Txn
-from indextables.log.commit import Planner
-from indextables.log.plan import CommitPlan
-from indextables.log.snapshot import Snapshot
+from indextables.log.commit.attempt import Planner
+from indextables.log.commit.intent import CommitPlan
+from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.actions import Txn
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from indextables.arrow.write import Rewritten, Written
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.prune.evaluate import may_match, must_match
-from indextables.log.actions import Add, Metadata, Remove, Txn
-from indextables.log.plan import CommitPlan, Rewrite
-from indextables.log.snapshot import Snapshot
+from indextables.log.commit.intent import CommitPlan, Rewrite
+from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.actions import Add, Metadata, Remove, Txn
 from indextables.ops.condition import Condition, SamePartitions
 from indextables.ops.executor import Executor
 from indextables.ops.keyed_rewrite import delete_by_key, overwrite_by_key

@@ -8,7 +8,7 @@ from dataclasses import replace
 from indextables.core.types import DataType, ListType, MapType, StructType, can_widen, type_name
 from indextables.core.types.arrow import check_levels
 from indextables.errors import SchemaError, SchemaEvolutionError, SchemaMismatchError
-from indextables.log.actions import Add, Metadata
+from indextables.log.wire.actions import Add, Metadata
 from indextables.ops.record_key import key_problem
 from indextables.scan.merge import MergeRule
 

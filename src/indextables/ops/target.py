@@ -13,7 +13,7 @@ from indextables.config import TARGET_FILE_SIZE, Config
 from indextables.core.stats import stats_columns
 from indextables.core.stats.truncate import TruncationOptions
 from indextables.core.stats.truncation_options import ignored_overrides
-from indextables.log.actions import Metadata
+from indextables.log.wire.actions import Metadata
 from indextables.scan.merge import MergeRule
 
 _logger: Final = logging.getLogger(__name__)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from indextables.errors import RepairError
-from indextables.log.checkpoint import read_checkpoint
-from indextables.log.listing import list_log
-from indextables.log.names import LogFile
+from indextables.log.open.checkpoint import read_checkpoint
+from indextables.log.open.listing import list_log
 from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.names import LogFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ from indextables.arrow.read import Reading, read_batches, units_of
 from indextables.arrow.write import Written, partition_texts
 from indextables.core.prune.evaluate import may_match
 from indextables.core.types import schema_to_arrow
-from indextables.log.actions import Action, Metadata, Txn
-from indextables.log.plan import CommitPlan, Upsert
-from indextables.log.snapshot import Snapshot
-from indextables.log.split import Split
+from indextables.log.commit.intent import CommitPlan, Upsert
+from indextables.log.state.snapshot import Snapshot
+from indextables.log.state.split import Split
 from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.actions import Action, Metadata, Txn
 from indextables.ops.executor import Executor
 from indextables.ops.incoming import Incoming, completed, fitted
 from indextables.ops.keyed import (

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 
 from indextables.config import VACUUM_RETENTION
 from indextables.errors import VersionNotFoundError
-from indextables.log.actions import Vacuum
-from indextables.log.plan import CommitPlan, Maintain
-from indextables.log.snapshot import Snapshot
+from indextables.log.commit.intent import CommitPlan, Maintain
+from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.actions import Vacuum
 from indextables.ops.target import config_for
 from indextables.storage.base import ObjectMeta
 

@@ -15,7 +15,7 @@ from indextables.core.predicate.tree import columns_of, flatten
 from indextables.core.prune.evaluate import may_match
 from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.prune.source import FileMask
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 from indextables.report.known import ColumnReach, column_reach, known_of
 from indextables.scan.report import PruneReport
 from indextables.sql.predicate import parse_predicate

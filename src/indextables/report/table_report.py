@@ -17,10 +17,10 @@ from indextables.core.prune.evaluate import overlaps
 from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.prune.source import as_mask
 from indextables.core.types import FieldPath, is_orderable, leaves
-from indextables.log.history import HistoryEntry
-from indextables.log.listing import Listing, list_log
-from indextables.log.names import LogNames
-from indextables.log.snapshot import Snapshot
+from indextables.log.open.history import HistoryEntry
+from indextables.log.open.listing import Listing, list_log
+from indextables.log.state.snapshot import Snapshot
+from indextables.log.wire.names import LogNames
 from indextables.report.known import ColumnReach, column_reach
 from indextables.storage.base import LogStore
 from indextables.storage.open import open_store

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from indextables.core.prune.source import FileMask, as_array
 from indextables.errors import ProtocolError
-from indextables.log.rows import loads_extra
+from indextables.log.state.rows import loads_extra
 
 TAG: Final = "columns"
 """The tag of a file that sets some columns only: their names as a JSON list."""

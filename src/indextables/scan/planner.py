@@ -13,7 +13,7 @@ from indextables.core.bind.bound import uncoerced
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.prune.source import FileMask
 from indextables.core.types import StructType
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.scan.plan import Plan, plan_files
 from indextables.storage.base import LogStore

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.prune.source import FileMask, as_mask
 from indextables.errors import ProtocolError
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 from indextables.scan.column_sets import ColumnSets
 from indextables.scan.merge import MergeMode, MergeRule
 from indextables.scan.slices import Block, Slices, State

@@ -9,8 +9,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from indextables.core.types import Field, StructType, type_name
-from indextables.log.history import HistoryEntry
-from indextables.log.snapshot import Snapshot
+from indextables.log.open.history import HistoryEntry
+from indextables.log.state.snapshot import Snapshot
 from indextables.sql.grammar import Arguments, Command, Context
 
 _INSTANT: Final = pa.timestamp("us", "UTC")

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from indextables.log.moment import parse_moment
+from indextables.log.timestamps import parse_moment
 from indextables.ops.compact import Threshold, compact
 from indextables.ops.condition import Condition
 from indextables.ops.restore import restore

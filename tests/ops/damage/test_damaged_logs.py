@@ -239,7 +239,7 @@ def test_damage_is_repaired_exactly_or_named(case: Case, table: RealTable):
 
 def test_a_readded_path_is_there_once_and_a_removed_one_is_not(table: RealTable):
     """Add, remove and add of one path again: the last action on it decides."""
-    from indextables.log.plan import Append, CommitPlan
+    from indextables.log.commit.intent import Append, CommitPlan
 
     gone, back = remove_one(table, 0), remove_one(table, 0)
     split = next(s for s in table.transaction_log().snapshot(version=6).splits() if s.path == back)

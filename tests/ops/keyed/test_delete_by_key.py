@@ -6,7 +6,7 @@ import pytest
 import indextables as it
 from indextables.arrow.executor import ArrowExecutor
 from indextables.errors import DuplicateKeyError, PredicateError
-from indextables.log.actions import Txn
+from indextables.log.wire.actions import Txn
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.condition import SamePartitions
 from indextables.ops.rewrite import overwrite

@@ -9,8 +9,8 @@ import pytest
 
 import indextables as it
 from indextables.errors import SchemaError
-from indextables.log.actions import Remove
-from indextables.log.plan import Append, CommitPlan
+from indextables.log.wire.actions import Remove
+from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.storage.open import open_store
 

@@ -18,8 +18,8 @@ from indextables.errors import (
     SchemaEvolutionError,
     SchemaMismatchError,
 )
-from indextables.log.actions import MERGE_ON_READ, Metadata, Txn
-from indextables.log.plan import ChangeSchema, CommitPlan
+from indextables.log.wire.actions import MERGE_ON_READ, Metadata, Txn
+from indextables.log.commit.intent import ChangeSchema, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.append import append
 from indextables.ops.create import as_schema, new_metadata

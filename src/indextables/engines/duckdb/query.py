@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from indextables.engines.duckdb.tables import register, sql
 from indextables.errors import IndexTablesError, SqlSyntaxError, StorageError
-from indextables.log.moment import parse_moment
+from indextables.log.timestamps import parse_moment
 from indextables.log.transaction_log import TransactionLog
 from indextables.sql.select import Select, TableAt, find_tables
 from indextables.storage.open import open_store

@@ -21,7 +21,7 @@ from indextables.engines.spark.lineage import FILE
 from indextables.engines.spark.native_write import NativeWriter
 from indextables.engines.spark.relation import Part, native_frame
 from indextables.engines.spark.tables import SparkTable
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 
 ROW: Final = "__indextables_row"
 """The place of a row in its file."""

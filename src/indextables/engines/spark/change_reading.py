@@ -31,7 +31,7 @@ from indextables.engines.spark.plan_rewrite import Rewriter, frame_of
 from indextables.engines.spark.relation import native_frame
 from indextables.engines.spark.tables import SparkTable
 from indextables.errors import PredicateError, UnknownColumnError
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 
 _LOGICAL: Final = "org.apache.spark.sql.catalyst.plans.logical"
 

@@ -25,9 +25,9 @@ from indextables.engines.spark.settings import settings_of
 from indextables.engines.spark.statements import Change
 from indextables.engines.spark.tables import SparkTable, open_table
 from indextables.errors import SchemaEvolutionError
-from indextables.log.actions import Remove
-from indextables.log.plan import CommitPlan, Rewrite
-from indextables.log.snapshot import Snapshot
+from indextables.log.commit.intent import CommitPlan, Rewrite
+from indextables.log.state.snapshot import Snapshot
+from indextables.log.wire.actions import Remove
 from indextables.ops.result import CommitResult, commit
 from indextables.ops.rewrite import Condition, delete
 from indextables.ops.target import config_for, write_target

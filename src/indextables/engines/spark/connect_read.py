@@ -35,7 +35,7 @@ from indextables.engines.spark.row_group_filters import ALL_FILES, reader_option
 from indextables.engines.spark.tables import SparkTable, snapshot_of
 from indextables.engines.spark.write_options import flag
 from indextables.errors import IndexTablesError, LogCorruptedError, PredicateError, UnknownColumnError
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.scan.plan import Plan, plan_files
 from indextables.sql.predicate import parse_predicate

@@ -25,7 +25,7 @@ from indextables.engines.spark.partition_rows import (
     partition_groups,
 )
 from indextables.engines.spark.row_group_filters import reader_options
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 
 _FEW: Final = 8
 """Up to an eighth of the files it is cheaper to build just those than all of them."""

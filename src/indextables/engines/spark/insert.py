@@ -18,7 +18,7 @@ from indextables.engines.spark.tables import open_table
 from indextables.engines.spark.write_options import WriteOptions
 from indextables.engines.spark.writer import SaveMode, Write, condition_of, execute
 from indextables.errors import SchemaMismatchError, TableExistsError
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 from indextables.ops.create import create, new_metadata
 from indextables.ops.partitions import partition_condition
 from indextables.ops.rewrite import Condition, SamePartitions

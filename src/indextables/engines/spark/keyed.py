@@ -29,8 +29,8 @@ from indextables.engines.spark.merge_read import table_frame
 from indextables.engines.spark.native_write import NativeWriter, directory_value
 from indextables.engines.spark.tables import SparkTable
 from indextables.errors import DuplicateKeyError
-from indextables.log.actions import Add, Metadata
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
+from indextables.log.wire.actions import Add, Metadata
 from indextables.ops.keyed import adds_of, metrics_of
 from indextables.scan.column_sets import TAG
 from indextables.scan.merge import MergeRule

@@ -27,9 +27,9 @@ from indextables.engines.spark.merge_keys import narrowed
 from indextables.engines.spark.merge_read import table_frame
 from indextables.engines.spark.native_write import NativeWriter
 from indextables.engines.spark.tables import SparkTable
-from indextables.log.actions import Remove
-from indextables.log.plan import CommitPlan, Rewrite
-from indextables.log.snapshot import Snapshot
+from indextables.log.commit.intent import CommitPlan, Rewrite
+from indextables.log.state.snapshot import Snapshot
+from indextables.log.wire.actions import Remove
 from indextables.ops.target import config_for, write_target
 from indextables.scan.merge import MergeRule
 from indextables.scan.slices import Slices

@@ -33,9 +33,9 @@ from indextables.engines.spark.keyed_changes import whole_slices
 from indextables.engines.spark.native_write import NativeWriter
 from indextables.engines.spark.tables import SparkTable
 from indextables.errors import DuplicateKeyError
-from indextables.log.actions import Metadata, Remove, Txn
-from indextables.log.plan import CommitPlan, Rewrite
-from indextables.log.snapshot import Snapshot
+from indextables.log.commit.intent import CommitPlan, Rewrite
+from indextables.log.state.snapshot import Snapshot
+from indextables.log.wire.actions import Metadata, Remove, Txn
 from indextables.ops.condition import Condition, SamePartitions
 from indextables.ops.keyed import metrics_of, rule_of
 from indextables.ops.result import CommitResult, commit, is_done

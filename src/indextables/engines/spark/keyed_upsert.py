@@ -26,9 +26,9 @@ from indextables.engines.spark.location import Place
 from indextables.engines.spark.native_write import NativeWriter
 from indextables.engines.spark.row_checks import not_null, promises_in_words
 from indextables.engines.spark.tables import SparkTable
-from indextables.log.actions import Action, Metadata, Txn
-from indextables.log.plan import CommitPlan, Upsert
-from indextables.log.snapshot import Snapshot
+from indextables.log.commit.intent import CommitPlan, Upsert
+from indextables.log.state.snapshot import Snapshot
+from indextables.log.wire.actions import Action, Metadata, Txn
 from indextables.ops.keyed import rule_of
 from indextables.ops.result import CommitResult, commit, is_done
 from indextables.ops.schema import evolved, merged_schema

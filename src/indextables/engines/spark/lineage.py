@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from indextables.core.prune.source import FileMask, as_array
 from indextables.core.types import Field, PrimitiveType, StructType
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 
 FILE: Final = "__indextables_file"
 """The number of the row's file in its snapshot."""

@@ -26,7 +26,7 @@ from indextables.engines.spark.attributes import columns_in, quoted
 from indextables.engines.spark.lineage import FILE, SEQ, SLICE
 from indextables.engines.spark.relation import Part, native_frame
 from indextables.engines.spark.tables import SparkTable
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 from indextables.scan.merge import MergeMode, MergeRule
 from indextables.scan.slices import Block, PrunedSlices, Slices, prune_slices
 from indextables.scan.snapshot_slices import slices_of

@@ -22,7 +22,7 @@ from indextables.engines.spark.gaps import fill_gaps
 from indextables.engines.spark.location import Place
 from indextables.engines.spark.row_checks import nameable, not_null, promises_in_words
 from indextables.engines.spark.write_directory import fresh_directory
-from indextables.log.actions import Add
+from indextables.log.wire.actions import Add
 
 _OPTIONS: Final[Mapping[str, str]] = {
     # INT96, the default, has no statistics

@@ -17,7 +17,7 @@ from indextables.core.types import DataType, PrimitiveType, resolve, type_name
 from indextables.engines.spark.fit import spark_type
 from indextables.engines.spark.statements import Insert
 from indextables.errors import SchemaMismatchError
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 
 
 class FixedValue(NamedTuple):

@@ -26,7 +26,7 @@ from indextables.engines.spark.handles import handles
 from indextables.engines.spark.lineage import COLUMNS as LINEAGE
 from indextables.engines.spark.lineage import Lineage
 from indextables.errors import LogCorruptedError
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 

@@ -18,7 +18,7 @@ from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.reader import read_table
 from indextables.engines.spark.tables import open_table
 from indextables.errors import ConfigError
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 
 _WITH: Final = "UnresolvedWith"
 _RELATION: Final = "UnresolvedRelation"

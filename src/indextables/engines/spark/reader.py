@@ -13,7 +13,7 @@ from indextables.engines.spark.merge_read import table_frame
 from indextables.engines.spark.tables import open_table, snapshot_of
 from indextables.engines.spark.write_options import flag
 from indextables.errors import ConfigError, SchemaError
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 
 PARQUET: Final = ("datetimeRebaseMode", "int96RebaseMode")
 """Options of Spark's Parquet reader that keep their meaning for a table."""

@@ -19,7 +19,7 @@ from indextables.engines.spark.gateway import application_of, jvm_tools, nullabl
 from indextables.engines.spark.lineage import Lineage
 from indextables.engines.spark.row_group_filters import ALL_FILES, ANY_NAME
 from indextables.engines.spark.scan import NativeScan, PartOf, register
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 
 _UNASKED: Final = {"mergeSchema": "false", "compression": "snappy", **ANY_NAME}
 """Options without a meaning for a scan of listed files with a known schema.

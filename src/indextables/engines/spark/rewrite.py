@@ -19,8 +19,8 @@ from indextables.engines.spark.native_write import (
     NewFile,
     as_written,
 )
-from indextables.log.actions import Add
-from indextables.log.split import Split
+from indextables.log.state.split import Split
+from indextables.log.wire.actions import Add
 from indextables.storage.base import LogStore
 
 

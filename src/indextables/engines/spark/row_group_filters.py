@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from indextables.core.prune.source import FileMask
 from indextables.core.types import FieldPath, is_float, leaves
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 
 _BY_VALUE: Final = {
     "parquet.filter.dictionary.enabled": "false",

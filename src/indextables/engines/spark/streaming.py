@@ -23,7 +23,7 @@ from indextables.engines.spark.tables import open_table
 from indextables.engines.spark.write_options import WriteOptions
 from indextables.engines.spark.writer import SaveMode, Write, execute
 from indextables.errors import ConfigError, IndexTablesError
-from indextables.log.actions import Txn
+from indextables.log.wire.actions import Txn
 from indextables.ops.condition import Condition
 from indextables.scan.merge import RECORD_KEY
 

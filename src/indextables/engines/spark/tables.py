@@ -14,7 +14,7 @@ from indextables.core.predicate.datetimes import parse_timestamp, session_zone, 
 from indextables.engines.spark.gateway import application_of
 from indextables.engines.spark.location import place_of
 from indextables.errors import ConfigError
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 
 _KEPT: Final = 64

@@ -27,9 +27,9 @@ from indextables.errors import (
     TableExistsError,
     TableNotFoundError,
 )
-from indextables.log.actions import Metadata
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.actions import Metadata
 from indextables.ops.append import append
 from indextables.ops.create import new_metadata
 from indextables.ops.create_as import create_as

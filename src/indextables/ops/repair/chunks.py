@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from indextables.log.inflate import inflated
-from indextables.log.names import LogFile
+from indextables.log.wire.inflate import inflated
+from indextables.log.wire.names import LogFile
 from indextables.storage import LogStore
 
 AT_ONCE: Final = 16 << 20

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 
 _OF_EVERY_WRITER: Final = ("size", "partition_values", "stats")
 _OF_OURS: Final = ("seq", "file_group", "kind", "block", "schema_id")

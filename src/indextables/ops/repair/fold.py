@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from indextables.errors import LogCorruptedError
-from indextables.log.checkpoint import read_checkpoint
-from indextables.log.files import LogBody, read_body
-from indextables.log.lenient import Place
-from indextables.log.load import read_bodies
-from indextables.log.replay import replay
-from indextables.log.snapshot import Snapshot
-from indextables.log.trailer import Unverified, Whole
+from indextables.log.open.checkpoint import read_checkpoint
+from indextables.log.open.load_load import read_bodies
+from indextables.log.open.replay import replay
+from indextables.log.state.snapshot import Snapshot
+from indextables.log.wire.files import LogBody, read_body
+from indextables.log.wire.lenient import Place
+from indextables.log.wire.trailer import Unverified, Whole
 from indextables.ops.repair.chunks import AT_ONCE, read_chunks
 from indextables.ops.repair.compare import difference
 from indextables.ops.repair.file import FileEvidence

@@ -16,7 +16,7 @@ from indextables.config import (
     Option,
 )
 from indextables.core.stats.truncate import TruncationOptions
-from indextables.log.checkpoint import Format
+from indextables.log.open.checkpoint import Format
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import RepairError
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 from indextables.ops.repair.findings import Excluded, listed
 from indextables.ops.repair.validate import Validation
 from indextables.scan.column_sets import columns_set

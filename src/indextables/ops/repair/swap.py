@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from indextables.errors import RepairError
-from indextables.log.listing import Listing, list_log
+from indextables.log.open.listing import Listing, list_log
 from indextables.ops.repair.place import LogPlace
 from indextables.ops.repair.plan import fingerprint
 from indextables.ops.repair.write import origin_of

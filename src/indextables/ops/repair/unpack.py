@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from indextables.errors import StorageError
-from indextables.log.lenient import Place
-from indextables.log.part_table import PartTable
-from indextables.log.parts import part_of
-from indextables.log.reconcile import Files
-from indextables.log.retype import conform
-from indextables.log.segments import Segment
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.part_table import PartTable
+from indextables.log.state.parts import part_of
+from indextables.log.state.reconcile import Files
+from indextables.log.state.retype import conform
+from indextables.log.state.segments import Segment
+from indextables.log.state.snapshot import Snapshot
+from indextables.log.wire.lenient import Place
 from indextables.ops.repair.place import LogPlace
 from indextables.ops.repair.shorten import Shortener
 

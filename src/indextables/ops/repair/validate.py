@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from indextables.errors import ObjectNotFoundError
-from indextables.log.snapshot import Snapshot
+from indextables.log.state.snapshot import Snapshot
 from indextables.ops.repair.findings import Excluded
 from indextables.storage import LogStore
 

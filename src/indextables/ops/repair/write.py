@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from indextables.errors import ObjectExistsError, ObjectNotFoundError, RepairError, StorageError
-from indextables.log.actions import CommitInfo, StateAction
-from indextables.log.checkpoint import Format, add_lines, write_checkpoint, write_hint
-from indextables.log.codec import encode_action
-from indextables.log.files import any_info, read_body
-from indextables.log.load import load
-from indextables.log.names import WIDTH, LogFile
-from indextables.log.snapshot import Snapshot
+from indextables.log.open.checkpoint import Format, add_lines, write_checkpoint, write_hint
+from indextables.log.open.load_load import load
+from indextables.log.state.snapshot import Snapshot
+from indextables.log.wire.actions import CommitInfo, StateAction
+from indextables.log.wire.codec import encode_action
+from indextables.log.wire.files import any_info, read_body
+from indextables.log.wire.names import WIDTH, LogFile
 from indextables.ops.repair.compare import difference
 from indextables.ops.repair.place import LogPlace
 from indextables.ops.repair.plan import RepairPlan

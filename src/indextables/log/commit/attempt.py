@@ -1,0 +1,224 @@
+"""The commit: plan, one exclusive put, and on losing whatever the conflict table says."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias, assert_never
+
+import numpy as np
+import pyarrow as pa
+
+from indextables.errors import CommitConflictError, LogCorruptedError, ObjectNotFoundError
+from indextables.log.commit.conflict import Conflict, Outcome, Rebase, Replan, Skip, check
+from indextables.log.commit.intent import Append, CommitPlan
+from indextables.log.commit.publish import Publisher
+from indextables.log.commit.winner import winner
+from indextables.log.open.replay import replay
+from indextables.log.state.snapshot import Snapshot
+from indextables.log.wire.actions import Action, Add, CommitInfo, Metadata, Remove
+from indextables.log.wire.files import LogBody, body_of
+from indextables.log.wire.names import LogFile
+from indextables.log.wire.protocol import check_writable
+from indextables.log.wire.trailer import seal
+
+Planner: TypeAlias = Callable[[Snapshot], CommitPlan]
+"""Makes the plan for a snapshot; called again when a winner has overtaken what it relied on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The version that holds the commit; with `no_op` there was nothing (left) to do."""
+
+    version: int
+    snapshot: Snapshot
+    attempts: int = 1
+    no_op: bool = False
+    skipped: frozenset[str] = frozenset()
+    """Groups that were left out because another writer touched them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A plan, the snapshot it was made for, and the one it is to follow now."""
+
+    plan: CommitPlan
+    planned_on: Snapshot
+    base: Snapshot
+    skipped: frozenset[str] = frozenset()
+    is_proven: bool = False
+    """The same actions were read back before, on an older base."""
+    files_of: int | None = None
+    """The version that was read when its files were written, if that is older than the plan."""
+
+    def result(self, file: LogFile, data: bytes) -> Snapshot:
+        """The table with this commit."""
+        return replay(self.base, [body_of(file, data)], self.base.table_uri)
+
+    def after(self, outcome: Outcome, newest: Snapshot, planner: Planner | None) -> _Draft:
+        """The draft to try next, on top of the winners; without a planner the plan stands as it is."""
+        match outcome:
+            case Rebase():
+                return replace(self, base=newest, is_proven=True)
+            case Skip(groups, columns):
+                plan = self.plan.without(groups).without_statistics(columns)
+                skipped = self.skipped | groups
+                return replace(self, plan=plan, base=newest, skipped=skipped, is_proven=False)
+            case Replan(reason):
+                if planner is None:
+                    raise _derived(reason, newest)
+                return _Draft(planner(newest), newest, newest, files_of=self._old_files())
+            case Conflict(error):
+                raise error
+            case _:
+                assert_never(outcome)
+
+    def _old_files(self) -> int | None:
+        """An append is planned again with the files it has; everything else writes new ones."""
+        if not isinstance(self.plan.verb, Append):
+            return None
+        return self.planned_on.version if self.files_of is None else self.files_of
+
+
+def commit(
+    publisher: Publisher,
+    planner: Planner,
+    base: Snapshot,
+    *,
+    winners_after: Callable[[Snapshot], Sequence[LogBody]],
+    newest_now: Callable[[], Snapshot],
+    max_attempts: int,
+    replans: bool = True,
+) -> Committed:
+    """The plan as the next version, exactly once; CommitConflictError if it never gets its turn.
+
+    Without `replans` the plan is made once: a winner it cannot follow as it is, is an error too.
+    """
+    commit_id = uuid.uuid4().hex
+    draft = _Draft(planner(base), base, base)
+    for attempt in range(1, max_attempts + 1):
+        if _nothing_to_do(draft):
+            return Committed(draft.base.version, draft.base, attempt, no_op=True, skipped=draft.skipped)
+        _check_allowed(draft)
+        data = sealed(draft.plan, draft.planned_on, draft.base, commit_id, publisher.now_ms())
+        version = draft.base.version + 1
+        file = publisher.file(version)
+        # read it before anybody else can: what a reader refuses is never published
+        proof = None if draft.is_proven else draft.result(file, data)
+        if publisher.publish(version, data, commit_id):
+            publisher.confirm_parent(draft.base, commit_id)
+            done = proof or draft.result(file, data)
+            return Committed(version, done, attempt, skipped=draft.skipped)
+        # Wait before looking, not after: what was seen is stale by then. And the less the more often
+        # it has lost: a wait that grows would starve it behind writers that have just begun.
+        publisher.pause(random.uniform(0, 0.1 / attempt))
+        try:
+            bodies = winners_after(draft.base)
+            newest = replay(draft.base, bodies, draft.base.table_uri)
+            outcome = _outcome(draft, bodies, newest)
+        except (LogCorruptedError, ObjectNotFoundError):
+            newest = newest_now()  # a log that is really damaged does not open either
+            if newest.version <= draft.base.version:
+                raise
+            outcome = _unseen(draft, newest)
+        draft = draft.after(outcome, newest, planner if replans else None)
+    raise _exhausted(draft.base.version + 1, max_attempts)
+
+
+def _derived(reason: str, newest: Snapshot) -> CommitConflictError:
+    return CommitConflictError(
+        f"the rows of this write were read from the table itself, and {reason} meanwhile",
+        hint="read the table again and repeat the write",
+        version=newest.version,
+    )
+
+
+def _exhausted(version: int, attempts: int) -> CommitConflictError:
+    return CommitConflictError(
+        f"version {version} was the last of {attempts} versions in a row that other writers took first",
+        hint="raise spark.indextables.commit.maxAttempts, or write less often",
+        attempts=attempts,
+    )
+
+
+def _nothing_to_do(draft: _Draft) -> bool:
+    """Nothing is left to commit, or the application has committed this batch before."""
+    txn = draft.plan.txn()
+    known = draft.base.txns.get(txn.app_id) if txn else None
+    if txn is not None and known is not None and known.version >= txn.version:
+        return True
+    return not draft.plan.all_actions()
+
+
+def _check_allowed(draft: _Draft) -> None:
+    check_writable(draft.base.protocol)
+    read, lowest = draft.planned_on.version, draft.base.min_read_version
+    if draft.files_of is not None:
+        read = draft.files_of  # vacuum goes by the version in the names of the files
+    if read < lowest:
+        raise CommitConflictError(
+            f"this write read version {read}, but a vacuum has removed files that only versions "
+            f"below {lowest} need",
+            hint="start again from the current version",
+            read_version=read,
+            min_read_version=lowest,
+        )
+
+
+def _outcome(draft: _Draft, bodies: Sequence[LogBody], newest: Snapshot) -> Outcome:
+    same_table = (newest.metadata, newest.protocol) == (draft.base.metadata, draft.base.protocol)
+    if isinstance(draft.plan.verb, Append) and same_table:
+        return Rebase()  # the usual case, and it needs no look at what exactly the winners did
+    winners, before = [], draft.base
+    for body in bodies:
+        winners.append(winner(before, body, before.table_uri))
+        before = winners[-1].after
+    return check(draft.plan, winners)
+
+
+def _unseen(draft: _Draft, newest: Snapshot) -> Outcome:
+    """What to do when a cleanup has removed the winners before this writer saw what they did."""
+    same_table = (newest.metadata, newest.protocol) == (draft.base.metadata, draft.base.protocol)
+    if isinstance(draft.plan.verb, Append) and same_table:
+        return Rebase()
+    return Replan("commits that came first were cleaned up")
+
+
+def sealed(
+    plan: CommitPlan, planned_on: Snapshot | None, base: Snapshot | None, commit_id: str, now_ms: int
+) -> bytes:
+    """The bytes of the plan as the version after `base`; the same id in every attempt."""
+    actions = plan.all_actions()
+    metadata = next((a for a in actions if isinstance(a, Metadata)), None)
+    schema = metadata.schema if metadata else planned_on.schema if planned_on else None
+    assert schema is not None, "the first commit of a table has its metadata"
+    earlier = base.timestamp_ms if base else None
+    info = CommitInfo(
+        operation=plan.operation,
+        timestamp=now_ms if earlier is None else max(now_ms, earlier + 1),
+        commit_id=commit_id,
+        parent=base.commit_id if base else None,
+        parameters=plan.parameters,
+        metrics=plan.all_metrics(),
+        read_version=planned_on.version if planned_on else None,
+        num_files=files_after(base, actions),
+    )
+    return seal(actions, info, seq=base.next_seq if base else 0, schema=schema)
+
+
+def files_after(base: Snapshot | None, actions: Sequence[Action]) -> int:
+    """The number of live files once these actions are committed."""
+    last = {a.path: isinstance(a, Add) for a in actions if isinstance(a, Add | Remove)}
+    added = sum(last.values())
+    if base is None:
+        return added
+    keys = pa.array(list(last), pa.string())
+    touched = (segment.contains(keys) & ~segment.dead for segment in base.state.segments)
+    return base.num_files - sum(int(np.count_nonzero(mask)) for mask in touched) + added
+
+
+def first_snapshot(file: LogFile, data: bytes, table_uri: str) -> Snapshot:
+    """The table right after its first commit."""
+    return replay(None, [body_of(file, data)], table_uri)

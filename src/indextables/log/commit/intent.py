@@ -1,0 +1,160 @@
+"""What a writer wants to commit, and what it relied on when it decided so."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias, TypeVar
+
+from indextables.core.types import FieldPath
+from indextables.log.wire.actions import Action, Add, Remove, Txn
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """New rows; nothing was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Overwrite or delete: every row that satisfies `where` was looked at (None: all rows)."""
+
+    where: Any | None = None
+    inserted: Any | None = None
+    """A condition on the keys that get a new row, in a table with a record key; None: no key does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upsert:
+    """Rows by key: no other row may hold one of the `keys` (a condition; None: any key)."""
+
+    keys: Any | None = None
+    groups: frozenset[str] = frozenset()
+    """File groups that receive a log file."""
+    inserted: Any | None = None
+    """A condition on those of the keys that get a new row in a new group; None: no key does."""
+    partial: bool = False
+    """Only some columns are set: the values of the others were relied on."""
+    derived: bool = False
+    """The rows were computed from rows of the table: those with the same keys were relied on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """Rows keep their group and their `seq`; only the number of files changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Optimize:
+    """Rows move between files and groups; no row changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Analyze:
+    """Statistics of files change, no row does; `columns` are those that were looked at."""
+
+    columns: frozenset[FieldPath] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSchema:
+    """The table's metadata changes: schema, properties or protocol."""
+
+
+@dataclass(frozen=True, slots=True)
+class Maintain:
+    """Neither rows nor metadata: vacuum's mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Files that were part of the table before are so again; every file there is now was looked at."""
+
+
+Verb: TypeAlias = (
+    Append | Rewrite | Upsert | Compact | Optimize | Analyze | ChangeSchema | Maintain | Restore
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A part of a commit that can be left out without harm: files compacted together, one path analyzed."""
+
+    name: str
+    inputs: frozenset[str]
+    """Keys of the files it stands on."""
+    actions: tuple[Action, ...]
+    file_groups: frozenset[str] = frozenset()
+    """File groups its inputs belong to, where the table has slices."""
+    metrics: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """Numbers that count only if it is not left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitPlan:
+    """The actions of one commit; parts of some verbs come in groups that may be skipped."""
+
+    verb: Verb
+    operation: str
+    actions: tuple[Action, ...] = ()
+    groups: tuple[Group, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    metrics: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def all_actions(self) -> tuple[Action, ...]:
+        """Everything the commit will hold, groups included."""
+        return (*self.actions, *(action for group in self.groups for action in group.actions))
+
+    def all_metrics(self) -> dict[str, Any]:
+        """The numbers of the commit, those of its groups added up."""
+        total = Counter[str]()
+        for group in self.groups:
+            total.update(group.metrics)
+        return {**self.metrics, **total}
+
+    def removed(self) -> frozenset[str]:
+        """Keys of the files this commit removes."""
+        return frozenset(action.path for action in self.all_actions() if isinstance(action, Remove))
+
+    def logged_groups(self) -> frozenset[str]:
+        """File groups that receive a log file by this commit."""
+        adds = (a for a in self.all_actions() if isinstance(a, Add) and a.kind == "log")
+        return frozenset(add.file_group for add in adds if add.file_group is not None)
+
+    def txn(self) -> Txn | None:
+        """The application's own version, where it gave one."""
+        return next((action for action in self.actions if isinstance(action, Txn)), None)
+
+    def without(self, names: frozenset[str]) -> CommitPlan:
+        """The same commit with these groups left out."""
+        kept = tuple(group for group in self.groups if group.name not in names)
+        return replace(self, groups=kept)
+
+    def without_statistics(self, columns: frozenset[FieldPath]) -> CommitPlan:
+        """The same commit with nothing said about these columns."""
+        groups = tuple(
+            replace(group, actions=tuple(_forget(action, columns) for action in group.actions))
+            for group in self.groups
+        )
+        return replace(self, actions=tuple(_forget(a, columns) for a in self.actions), groups=groups)
+
+
+def _forget(action: Action, columns: frozenset[FieldPath]) -> Action:
+    if not isinstance(action, Add) or action.stats is None:
+        return action
+    stats = action.stats
+    kept = replace(
+        stats,
+        min_values=_others(stats.min_values, columns),
+        max_values=_others(stats.max_values, columns),
+        null_count=_others(stats.null_count, columns),
+        nan_count=_others(stats.nan_count, columns),
+    )
+    return replace(action, stats=kept)
+
+
+def _others(values: Mapping[FieldPath, T], columns: frozenset[FieldPath]) -> dict[FieldPath, T]:
+    return {path: value for path, value in values.items() if path not in columns}

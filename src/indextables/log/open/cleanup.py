@@ -1,0 +1,72 @@
+"""Forgetting old history: oldest first, and never what a reader of the kept part needs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Final
+
+from indextables.errors import LogCorruptedError, ObjectNotFoundError, VersionNotFoundError
+from indextables.log.open.checkpoint import parts_of, read_checkpoint
+from indextables.log.open.history import version_at
+from indextables.log.open.listing import Listing, list_log
+from indextables.log.wire.names import LogFile, LogNames
+from indextables.storage.base import LogStore
+
+_logger: Final = logging.getLogger(__name__)
+
+
+def plan_cleanup(store: LogStore, listing: Listing, cutoff_ms: int, *, ordered: bool) -> list[LogFile]:
+    """The files to delete, in order: what no version that was current since `cutoff_ms` needs.
+
+    Two intact checkpoints and every commit from the older one on are kept in any case.
+    """
+    try:
+        needed = version_at(store, listing, cutoff_ms, ordered=ordered)
+    except VersionNotFoundError:
+        return []  # all of it is younger, or nothing says how old it is
+    intact = list(_intact(store, listing, needed))
+    if len(intact) < 2 or intact[-1] > needed:
+        return []
+    commits = [file for files in listing.commits.values() for file in files]
+    old = [file for file in (*commits, *listing.checkpoints) if file.version < intact[-1]]
+    unused = _unused_parts(store, listing, keep_from=intact[-1])
+    return [*sorted(old, key=lambda file: (file.version, file.kind)), *unused]
+
+
+def _intact(store: LogStore, listing: Listing, needed: int) -> Iterator[int]:
+    """Versions of intact checkpoints, newest first, down to the one to keep: at most `needed`."""
+    found = 0
+    for file in listing.checkpoints:
+        try:
+            read_checkpoint(store, file)
+        except LogCorruptedError:
+            continue
+        found += 1
+        yield file.version
+        if found >= 2 and file.version <= needed:
+            return
+
+
+def _unused_parts(store: LogStore, listing: Listing, keep_from: int) -> list[LogFile]:
+    """Parts that no kept checkpoint names; a younger one may belong to a checkpoint on its way."""
+    old = [part for part in listing.parts if part.version < keep_from]
+    if not old:
+        return []
+    kept = (file for file in listing.checkpoints if file.version >= keep_from)
+    used = {key for file in kept for key in parts_of(store, file)}
+    return [part for part in old if part.key not in used]
+
+
+def cleanup(store: LogStore, names: LogNames, cutoff_ms: int, *, ordered: bool) -> list[str]:
+    """Deletes what `plan_cleanup` names; after a failure half-way the log is as usable as before."""
+    listing = list_log(store, names)
+    try:
+        doomed = plan_cleanup(store, listing, cutoff_ms, ordered=ordered)
+    except ObjectNotFoundError:
+        return []  # another cleanup is at work on what was listed
+    for file in doomed:
+        store.delete(file.key)
+    if doomed:
+        _logger.info("removed %d log files up to version %d", len(doomed), doomed[-1].version)
+    return [file.key for file in doomed]

@@ -1,0 +1,93 @@
+"""Parquet parts of a checkpoint: written once, named by a manifest, used again by the next one."""
+
+from __future__ import annotations
+
+import base64
+import re
+import uuid
+import zlib
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from indextables.log.state.part_table import PartRef, PartTable
+from indextables.log.state.retype import conform, without_hollow
+from indextables.log.state.segments import Segment, Shape
+from indextables.log.wire.lenient import Place
+from indextables.log.wire.names import LogNames
+from indextables.storage.base import LogStore
+
+PART_ACTION: Final = "checkpointPart"
+_ROW_GROUP: Final = 64 * 1024
+_NAME: Final = re.compile(r"(\d{18}|\d{20})\.checkpoint\.[0-9A-Za-z-]+\.parquet")
+
+
+def write_part(
+    store: LogStore, names: LogNames, table: Any, shape: Shape, *, version: int, width: int
+) -> Segment:
+    """Writes rows as a part and returns them as the segment they now are."""
+    stored = _storable(table)
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        stored, sink, row_group_size=_ROW_GROUP, compression="zstd", write_page_checksum=True
+    )
+    data = sink.getvalue().to_pybytes()
+    key = names.part(version, str(uuid.uuid4()), width)
+    store.put(key, data)
+    ref = PartRef(key.rpartition("/")[2], len(data), zlib.crc32(data), table.num_rows)
+    return Segment.alive(PartTable(store, names, ref, table), shape)
+
+
+def part_of(segment: Segment) -> PartTable | None:
+    """The part a segment consists of, if it is in the store already."""
+    return segment.table if isinstance(segment.table, PartTable) else None
+
+
+def encode_part(segment: Segment) -> dict[str, Any]:
+    """How a manifest names a part: where it is, how to verify it, and which of its rows are dead."""
+    part = part_of(segment)
+    assert part is not None
+    ref = part.ref
+    body = {"name": ref.name, "size": ref.size, "crc32": ref.crc32, "rows": ref.rows}
+    if segment.dead.any():
+        packed = zlib.compress(np.packbits(segment.dead).tobytes())
+        body["dead"] = base64.b64encode(packed).decode()
+    return {PART_ACTION: body}
+
+
+def decode_part(value: Any, store: LogStore, names: LogNames, shape: Shape, place: Place) -> Segment:
+    """The segment a line of a manifest names."""
+    match value:
+        case {
+            "name": str(name),
+            "size": int(size),
+            "crc32": int(crc32),
+            "rows": int(rows),
+        } if _NAME.fullmatch(name) and rows >= 0:
+            table = PartTable(store, names, PartRef(name, size, crc32, rows))
+            return Segment(table, _dead(value.get("dead"), rows, place), shape)
+        case _:
+            raise place.corrupted(f"not a part of a checkpoint: {value!a:.80}")
+
+
+def _dead(text: Any, rows: int, place: Place) -> npt.NDArray[np.bool_]:
+    if text is None:
+        return np.zeros(rows, np.bool_)
+    try:
+        packed = np.frombuffer(zlib.decompress(base64.b64decode(text, validate=True)), np.uint8)
+        return np.unpackbits(packed, count=rows).astype(np.bool_)
+    except (ValueError, TypeError, zlib.error) as error:
+        raise place.corrupted(f"the dead rows of a part are garbled ({error})") from None
+
+
+def _storable(table: Any) -> Any:
+    """The same without structs that have no fields, which Parquet cannot store."""
+    columns = {}
+    for field in table.schema:
+        kind = without_hollow(field.type)
+        if kind is not None:
+            columns[field.name] = conform(table.column(field.name), kind)
+    return pa.table(columns)

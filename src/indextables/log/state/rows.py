@@ -1,0 +1,241 @@
+"""One add or remove read with tolerance: what is not known is kept, a statistic that does not decode is not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import orjson
+import pyarrow as pa
+
+from indextables.core.types import DataType, DecimalType, StructType
+from indextables.errors import LogCorruptedError
+from indextables.log.state.segments import Shape
+from indextables.log.wire.lenient import Place, dumps, is_clean, parse
+
+_INTEGERS: Final = ("size", "modificationTime", "schemaId", "seq")
+_TEXTS: Final = ("path", "fileGroup", "kind", "block")
+_INFINITIES: Final = {"Infinity": math.inf, "-Infinity": -math.inf}
+
+
+class Known(NamedTuple):
+    """One action: the fields that are known, and the JSON of those that are not."""
+
+    body: dict[str, Any]
+    extra: str | None
+    plain: bool
+    """True if every text inside it that is JSON itself is JSON as it should be."""
+
+
+def add_row(value: Any, shape: Shape, place: Place) -> Known:
+    """An add, with its partition values and statistics as this shape has them."""
+    left = _object(value, "add", place)
+    values, unread_values = _partition_values(left.pop("partitionValues", None), shape, place)
+    stats, plain = _stats_object(left.pop("stats", None), place)
+    unread_stats: dict[str, Any] = {}
+    if stats is not None:
+        stats, odd = shape.layout.parts["stats"].divide(stats)
+        unread_stats = {n: part for n, part in odd.items() if is_clean({n: part}) and _is_finite(part)}
+    body: dict[str, Any] = {"partitionValues": values, "stats": stats}
+    body |= {field: _text(left, field, place) for field in _TEXTS}
+    body |= {field: _integer(left, field, place) for field in _INTEGERS}
+    body["dataChange"] = _flag(left, "dataChange", place)
+    left |= {"partitionValues": unread_values} if unread_values else {}
+    left |= {"stats": unread_stats} if unread_stats else {}
+    return Known(body, _extra(left, "add", place), plain)
+
+
+def remove_row(value: Any, place: Place) -> Known:
+    """The same for a remove."""
+    left = _object(value, "remove", place)
+    body: dict[str, Any] = {
+        "path": _text(left, "path", place),
+        "deletionTimestamp": _integer(left, "deletionTimestamp", place),
+        "dataChange": _flag(left, "dataChange", place),
+    }
+    return Known(body, _extra(left, "remove", place), plain=True)
+
+
+def _object(value: Any, name: str, place: Place) -> dict[str, Any]:
+    if not isinstance(value, dict) or not isinstance(value.get("path"), str):
+        raise place.corrupted(f"{name!r} is not an object with a path")
+    return dict(value)
+
+
+def _text(body: dict[str, Any], field: str, place: Place) -> str | None:
+    value = body.pop(field, None)
+    if value is not None and not (isinstance(value, str) and is_clean(value)):
+        raise place.corrupted(f"{field} is not a text: {value!a:.80}")
+    return value
+
+
+def _integer(body: dict[str, Any], field: str, place: Place) -> int | None:
+    value: int | None = body.pop(field, None)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # some writers know only one kind of number
+    if value is not None and not _is_int64(value):
+        raise place.corrupted(f"{field} is not an integer: {value!a:.80}")
+    return value
+
+
+def _is_int64(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+
+
+def _flag(body: dict[str, Any], field: str, place: Place) -> bool | None:
+    value = body.pop(field, None)
+    if value is not None and not isinstance(value, bool):
+        raise place.corrupted(f"{field} is neither true nor false: {value!a:.80}")
+    return value
+
+
+def _extra(unread: dict[str, Any], name: str, place: Place) -> str | None:
+    if not is_clean(unread):
+        raise place.corrupted(f"{name!r} has a field that is not valid text")
+    return dumps(unread).decode() if unread else None
+
+
+def _partition_values(
+    value: Any, shape: Shape, place: Place
+) -> tuple[dict[str, str | None] | None, dict[str, Any]]:
+    if value is None:
+        return None, {}
+    if not isinstance(value, dict):
+        raise place.corrupted("partitionValues is not an object")
+    given = dict(value)
+    known = {name: _partition_text(given.pop(name, None), place) for name in shape.partition_columns}
+    return known, given
+
+
+def _partition_text(value: Any, place: Place) -> str | None:
+    match value:
+        case None:
+            return None
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case str() if is_clean(value):
+            return value
+        case _:
+            raise place.corrupted(f"a partition value is not a text: {value!a:.80}")
+
+
+def _stats_object(value: Any, place: Place) -> tuple[Mapping[str, Any] | None, bool]:
+    """The statistics as an object, also from inside a text, as Delta writes them; None for garbage.
+
+    And whether such a text is plain JSON.
+    """
+    plain = True
+    if isinstance(value, str):
+        try:
+            value, plain = parse(value.encode("utf-8", "surrogatepass"), place)
+        except LogCorruptedError:
+            return None, True
+    if not isinstance(value, dict):
+        return None, plain
+    if not _are_paths(value.get("inexact")):
+        # which bounds are prefixes is not known any more, so none can be used
+        return {
+            name: part
+            for name, part in value.items()
+            if name not in {"minValues", "maxValues", "inexact"}
+        }, plain
+    return value, plain
+
+
+def _are_paths(inexact: Any) -> bool:
+    """True if `inexact` is absent or lists paths for each side."""
+    if inexact is None:
+        return True
+    sides = (
+        [inexact.get(side) or [] for side in ("min", "max")] if isinstance(inexact, dict) else [None]
+    )
+    return all(
+        isinstance(paths, list)
+        and all(
+            isinstance(path, str) or (isinstance(path, list) and _are_texts(path)) for path in paths
+        )
+        for paths in sides
+    )
+
+
+def _are_texts(parts: list[Any]) -> bool:
+    return all(isinstance(part, str) for part in parts)
+
+
+def with_sound_stats(body: dict[str, Any], shape: Shape) -> dict[str, Any]:
+    """The same add, as a row for Arrow, with only those statistics that have the type of their column.
+
+    Leaf by leaf exactly what the parser in bulk would read, so that it makes no difference which of the
+    two read a line.
+    """
+    if body["stats"] is None:
+        return body
+    return body | {
+        "stats": {
+            part.name: _sound(body["stats"].get(part.name), part.type, shape.schema)
+            for part in shape.stats_type
+        }
+    }
+
+
+def _sound(value: Any, kind: Any, dtype: DataType | None) -> Any:
+    """The value in this Arrow type, or None."""
+    if pa.types.is_struct(kind):
+        if not isinstance(value, dict):
+            return None
+        types = {f.name: f.type for f in dtype} if isinstance(dtype, StructType) else {}
+        return {f.name: _sound(value.get(f.name), f.type, types.get(f.name)) for f in kind}
+    if pa.types.is_list(kind):
+        return _sound_paths(value)
+    if pa.types.is_boolean(kind):
+        return value if isinstance(value, bool) else None
+    if pa.types.is_string(kind):
+        return _sound_text(value, dtype)
+    if pa.types.is_integer(kind):
+        return value if _is_int64(value) else None
+    return _sound_number(value)
+
+
+def _sound_paths(value: Any) -> list[list[str]] | None:
+    """Paths as arrays of name parts; a plain text is one name."""
+    if not isinstance(value, list) or not is_clean(value):
+        return None
+    paths = [[item] if isinstance(item, str) else item for item in value]
+    return [path for path in paths if isinstance(path, list) and _are_texts(path)]
+
+
+def _sound_text(value: Any, dtype: DataType | None) -> str | None:
+    if isinstance(dtype, DecimalType) and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)  # the column was an integer when the split was written
+    return value if isinstance(value, str) and is_clean(value) else None
+
+
+def _sound_number(value: Any) -> float | None:
+    number = _INFINITIES.get(value, value) if isinstance(value, str) else value
+    if isinstance(number, bool) or not isinstance(number, int | float) or number != number:  # noqa: PLR0124 - NaN
+        return None
+    try:
+        return float(number)
+    except OverflowError:
+        return None
+
+
+def _is_finite(value: Any) -> bool:
+    """False for what JSON cannot hold: NaN and the infinities, at any depth."""
+    match value:
+        case float():
+            return math.isfinite(value)
+        case dict():
+            return all(map(_is_finite, value.values()))
+        case list():
+            return all(map(_is_finite, value))
+        case _:
+            return True
+
+
+def loads_extra(text: str | None) -> dict[str, Any]:
+    """The fields behind an `extra` column."""
+    return orjson.loads(text) if text else {}

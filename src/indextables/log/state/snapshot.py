@@ -1,0 +1,217 @@
+"""The table at one version: few facts as objects, all files as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.core.prune.index import ColumnStatsIndex
+from indextables.core.types import StructType
+from indextables.log.state.reconcile import Files
+from indextables.log.state.retype import conform
+from indextables.log.state.segments import Segment, Shape
+from indextables.log.state.split import Split
+from indextables.log.state.stats_source import SnapshotStats
+from indextables.log.wire.actions import Metadata, Protocol, Txn, Unknown
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a reader of this version sees; it never changes, so everything derived from it is cached.
+
+    All arrays and masks over files are in one order: by `seq`, then by key.
+    """
+
+    version: int
+    timestamp_ms: int | None
+    commit_id: str | None
+    protocol: Protocol
+    metadata: Metadata
+    txns: Mapping[str, Txn] = field(repr=False)
+    min_read_version: int = field(repr=False)
+    unknown: tuple[Unknown, ...] = field(repr=False)
+    state: Files = field(repr=False)
+    table_uri: str
+    excerpt: str = field(default="", repr=False)
+    """Tells parts of one version apart (`part`); empty for the version itself."""
+
+    @property
+    def schema(self) -> StructType:
+        """The table's columns, partition columns included."""
+        return self.metadata.schema
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Columns whose value is one per split."""
+        return self.metadata.partition_columns
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table's own settings."""
+        return self.metadata.properties
+
+    @cached_property
+    def num_files(self) -> int:
+        """The number of live files, log files of slices included."""
+        return sum(segment.num_live for segment in self.state.segments)
+
+    @cached_property
+    def total_bytes(self) -> int:
+        """The size of all live files together."""
+        return pc.sum(self.column("size")).as_py() or 0
+
+    @cached_property
+    def next_seq(self) -> int:
+        """What an add of the next commit is numbered with: its version, unless a file has more.
+
+        A repair starts again at version 0 and keeps the numbers of its files; what is written later must
+        still be later.
+        """
+        highest = [pc.max(segment.table.column("seq")).as_py() for segment in self.state.segments]
+        known: list[int] = [seq for seq in highest if seq is not None]
+        return max([self.version, *known]) + 1
+
+    @property
+    def tombstones(self) -> Any:
+        """Removed files as a table: key, deletion_timestamp, data_change, extra."""
+        return self.state.tombstones
+
+    def files(self) -> Any:
+        """Every live file as a row of an Arrow table; see `segments.FIELDS` for the columns."""
+        return self._files
+
+    def column(self, name: str) -> Any:
+        """One column of `files()`, without building the others."""
+        kind = self._shape.columns().field(name).type
+        return self.ordered([conform(s.column(name), kind) for s in self.state.segments], kind)
+
+    def statistic(self, path: tuple[str, ...], kind: Any) -> Any | None:
+        """One part of the statistics, such as ("minValues", "a"); None if no file has it."""
+        parts = [(s, s.statistic(path)) for s in self.state.segments]
+        if all(part is None for _, part in parts):
+            return None
+        columns = [
+            pa.nulls(s.num_live, kind) if part is None else conform(part, kind) for s, part in parts
+        ]
+        return self.ordered(columns, kind)
+
+    def stats_source(self) -> SnapshotStats:
+        """The statistics of all live files, for the pruner."""
+        return SnapshotStats(self)
+
+    def index(self) -> ColumnStatsIndex:
+        """The statistics decoded by column; what one plan decoded the next one finds."""
+        return self._index
+
+    def splits(self, mask: npt.NDArray[np.bool_] | None = None) -> list[Split]:
+        """The files where the mask is set (all without one) as objects, in the snapshot's order."""
+        rows = self.files() if mask is None else self._rows(np.flatnonzero(mask))
+        return [Split.of(row, self.schema) for row in rows.to_pylist()]
+
+    def split(self, key: str) -> Split | None:
+        """The live file under this key."""
+        found = self.splits(np.asarray(pc.equal(self.column("key"), key)))
+        return found[0] if found else None
+
+    def part(self, mask: npt.NDArray[np.bool_]) -> Snapshot:
+        """The same version with the files where the mask is set and no others; no column is copied."""
+        kept = mask if self._order is None else np.zeros_like(mask)
+        if self._order is not None:
+            kept[self._order.to_numpy()] = mask
+        segments, start = [], 0
+        for segment in self.state.segments:
+            end = start + segment.num_live
+            left_out = np.zeros(len(segment.dead), np.bool_)
+            left_out[~segment.dead] = ~kept[start:end]
+            segments.append(segment.bury(left_out))
+            start = end
+        chosen = blake2b(self.excerpt.encode() + np.packbits(mask).tobytes(), digest_size=16)
+        state = replace(self.state, segments=tuple(segments))
+        return replace(self, state=state, excerpt=chosen.hexdigest())
+
+    def unsliced(self) -> Snapshot:
+        """The same files, each of which stands for itself: in no group, neither base nor log."""
+        rows = self.files()
+        for name in ("file_group", "kind", "block"):
+            at = rows.schema.get_field_index(name)
+            rows = rows.set_column(at, rows.schema.field(at), pa.nulls(rows.num_rows, pa.string()))
+        return replace(self, state=replace(self.state, segments=(Segment.alive(rows, self._shape),)))
+
+    @cached_property
+    def groups(self) -> frozenset[str]:
+        """The file groups of a table with slices."""
+        return frozenset(pc.unique(self.column("file_group").drop_null()).to_pylist())
+
+    def groups_of(self, keys: frozenset[str]) -> frozenset[str]:
+        """The file groups that the files under these keys belong to."""
+        chosen = pc.is_in(self.column("key"), pa.array(sorted(keys), pa.string()))
+        return frozenset(self.column("file_group").filter(chosen).drop_null().to_pylist())
+
+    def ordered(self, columns: list[Any], kind: Any) -> Any:
+        """Columns of the segments' live rows as one column in the snapshot's order."""
+        chunks = [c for column in columns for c in getattr(column, "chunks", [column])]
+        column = pa.chunked_array(chunks, kind)
+        return column if self._order is None else column.take(self._order)
+
+    def _rows(self, positions: npt.NDArray[np.int64]) -> Any:
+        """These rows of `files()`, ascending, without building the others."""
+        at = positions if self._order is None else self._order.to_numpy()[positions]
+        ascending = np.sort(at)
+        columns, start, tables = self._shape.columns(), 0, [self._shape.columns().empty_table()]
+        for segment in self.state.segments:
+            end = start + segment.num_live
+            low, high = np.searchsorted(ascending, [start, end])
+            if low < high:
+                taken = segment.take(ascending[low:high] - start)
+                parts = [conform(_column(taken, field), field.type) for field in columns]
+                tables.append(pa.table(parts, schema=columns))
+            start = end
+        rows = tables[-1] if len(tables) < 3 else pa.concat_tables(tables)
+        return rows if self._order is None else rows.take(np.searchsorted(ascending, at))
+
+    @cached_property
+    def _index(self) -> ColumnStatsIndex:
+        return ColumnStatsIndex(self.stats_source())
+
+    @cached_property
+    def _shape(self) -> Shape:
+        return Shape.of(self.metadata)
+
+    @cached_property
+    def _files(self) -> Any:
+        columns = self._shape.columns()
+        return pa.table([self.column(name) for name in columns.names], schema=columns)
+
+    @cached_property
+    def _order(self) -> Any | None:
+        """The rows of all segments in order of seq and key; None if they are in order already."""
+        segments = self.state.segments
+        if _are_apart(segments) and all(segment.is_sorted for segment in segments):
+            return None
+        rows = pa.table(
+            {
+                name: pa.chunked_array([c for s in segments for c in s.column(name).chunks], kind)
+                for name, kind in (("seq", pa.int64()), ("key", pa.string()))
+            }
+        )
+        return pc.sort_indices(rows, [("seq", "ascending"), ("key", "ascending")])
+
+
+def _column(table: Any, field: Any) -> Any:
+    known = field.name in table.schema.names
+    return table.column(field.name) if known else pa.nulls(table.num_rows, field.type)
+
+
+def _are_apart(segments: Sequence[Segment]) -> bool:
+    """Each segment has higher numbers than the one before."""
+    ranges = [pc.min_max(segment.column("seq")).as_py() for segment in segments if segment.num_live]
+    return all(low["max"] < high["min"] for low, high in pairwise(ranges))

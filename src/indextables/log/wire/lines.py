@@ -1,0 +1,126 @@
+"""The lines of a log file and what each is about, found without making an object per line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from indextables.log.wire.lenient import Place, dumps, loads
+
+ADD: Final = 1
+REMOVE: Final = 2
+OTHER: Final = 0
+BLANK: Final = -1
+_PIECE: Final = 1 << 19
+_FEW: Final = 256
+"""Up to so many lines, looking at each is cheaper than setting up arrays for all."""
+_WRITTEN: Final = re.compile(rb"\S[^\n]*")
+# What a writer of compact JSON begins such a line with. Any other spelling is OTHER: slower, never lost.
+_PREFIXES: Final = ((ADD, b'{"add":{'), (REMOVE, b'{"remove":{'))
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Line i of `data` is `data[starts[i]:ends[i]]`, without its newline; numbers in messages are i + 1."""
+
+    file: str
+    data: bytes
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    kinds: npt.NDArray[np.int8]
+
+    def text(self, index: int) -> bytes:
+        """One line."""
+        return self.data[int(self.starts[index]) : int(self.ends[index])]
+
+    def place(self, index: int) -> Place:
+        """One line, for messages."""
+        return Place(self.file, int(index) + 1)
+
+    def of(self, kind: int) -> npt.NDArray[np.int64]:
+        """The indices of all lines of a kind."""
+        found: npt.NDArray[np.int64] = (self.kinds == kind).nonzero()[0]
+        return found
+
+    def others(self, *, but_last: bool = False) -> Iterator[tuple[int, str, Any, bytes]]:
+        """(index, action, value, raw line) of every line that is not plainly an add or a remove."""
+        indices = self.of(OTHER).tolist()
+        for index in indices[:-1] if but_last else indices:
+            raw, place = self.text(index), self.place(index)
+            if not raw.strip():
+                continue
+            value = loads(raw, place)
+            if not isinstance(value, dict) or not value:
+                raise place.corrupted("not an action: an object with the action's name was expected")
+            for name, body in value.items():
+                yield index, name, body, raw if len(value) == 1 else dumps({name: body})
+
+
+def find_lines(file: str, data: bytes) -> Lines:
+    """Every line of the file, blank ones marked as such."""
+    buffer = np.frombuffer(data, np.uint8)
+    ends = _newlines(buffer)
+    if not data.endswith(b"\n"):
+        ends = np.append(ends, len(data))
+    starts = np.zeros_like(ends)
+    starts[1:] = ends[:-1] + 1
+    if len(ends) <= _FEW:
+        kinds = np.array(_kinds(data, starts.tolist()), np.int8)
+    else:
+        kinds = np.full(len(ends), OTHER, np.int8)
+        for kind, prefix in _PREFIXES:
+            kinds[_starting_with(buffer, starts, ends, prefix)] = kind
+    kinds[starts == ends] = BLANK
+    return Lines(file, data, starts, ends, kinds)
+
+
+def _kinds(data: bytes, starts: list[int]) -> list[int]:
+    begins, ((_, add), (_, remove)) = data.startswith, _PREFIXES
+    return [ADD if begins(add, s) else REMOVE if begins(remove, s) else OTHER for s in starts]
+
+
+def _newlines(buffer: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """Where the newlines are, found piece by piece: what fits the processor's cache is fast."""
+    pieces = [
+        (buffer[at : at + _PIECE] == ord("\n")).nonzero()[0] + at
+        for at in range(0, len(buffer), _PIECE)
+    ]
+    return pieces[0] if len(pieces) == 1 else np.concatenate([np.zeros(0, np.int64), *pieces])
+
+
+def written_lines(data: bytes, first: int = 1) -> Iterator[tuple[int, bytes]]:
+    """(number, text) of every line that is not blank; the first line has the number `first`."""
+    number, counted = first, 0
+    for found in _WRITTEN.finditer(data):
+        start = data.rfind(b"\n", 0, found.start()) + 1
+        number += data.count(b"\n", counted, start)
+        counted = start
+        yield number, data[start : found.end()]
+
+
+def count_lines(data: bytes, end: int) -> int:
+    """How many newlines there are before `end`; several times faster than bytes count themselves."""
+    buffer = np.frombuffer(data, np.uint8)[:end]
+    pieces = (buffer[at : at + _PIECE] for at in range(0, len(buffer), _PIECE))
+    return sum(int(np.count_nonzero(piece == ord("\n"))) for piece in pieces)
+
+
+def _starting_with(
+    buffer: npt.NDArray[np.uint8],
+    starts: npt.NDArray[np.int64],
+    ends: npt.NDArray[np.int64],
+    prefix: bytes,
+) -> npt.NDArray[np.int64]:
+    """The lines that begin so; the third byte tells nearly all others apart before the rest is looked at."""
+    likely: npt.NDArray[np.int64] = (ends - starts >= len(prefix)).nonzero()[0]
+    likely = likely[buffer[starts[likely] + 2] == prefix[2]]
+    if not len(likely):
+        return likely
+    windows = np.lib.stride_tricks.sliding_window_view(buffer, len(prefix))[starts[likely]]
+    matches: npt.NDArray[np.bool_] = (windows == np.frombuffer(prefix, np.uint8)).all(axis=1)
+    return likely[matches]
