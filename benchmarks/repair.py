@@ -28,7 +28,7 @@ def write_log(root: Path, adds: int, commits: int, length: int) -> None:
     from indextables.core.types import Field, PrimitiveType, StructType
     from indextables.log.wire.actions import CommitInfo, Metadata, Protocol
     from indextables.log.wire.codec import encode_action
-    from indextables.log.wire.trailer import seal
+    from indextables.log.wire.files import seal
 
     fields = (("id", "long"), ("title", "string"), ("score", "double"))
     schema = StructType(tuple(Field(name, PrimitiveType(kind)) for name, kind in fields))

@@ -13,8 +13,8 @@ from indextables.arrow.read import Reading, count_rows, read_batches, units_of
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.types import StructType, resolve
 from indextables.engines.frames import duckdb_relation, pandas_frame, polars_frame
+from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
-from indextables.log.state.split import Split
 from indextables.scan.plan import Plan
 from indextables.scan.report import PruneReport
 from indextables.scan.stats import Recorder

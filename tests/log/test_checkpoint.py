@@ -14,7 +14,7 @@ from indextables.log.open.checkpoint import write_checkpoint
 from indextables.log.wire.names import LogNames
 from indextables.log.commit.intent import ChangeSchema, CommitPlan
 from support.logs import same_state
-from indextables.log.wire.trailer import Whole, verify
+from indextables.log.wire.files import Whole, verify
 from indextables.log.transaction_log import TransactionLog
 from support.logs import (
     add_of,

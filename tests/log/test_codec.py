@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from indextables.errors import LogCorruptedError
 from indextables.log.wire.actions import CommitInfo, Metadata, Protocol, Remove, Txn, Unknown, Vacuum
 from indextables.log.wire.codec import encode_action
-from indextables.log.wire.decode import decode_action
-from indextables.log.wire.lenient import Place, loads
+from indextables.log.wire.codec import decode_action
+from indextables.log.wire.lines import Place, loads
 from support.logs import METADATA, SCHEMA, add_of
 
 HERE = Place("000000000000000007.json", 3)

@@ -534,7 +534,7 @@ def test_files_are_read_side_by_side_only_where_the_store_is_slow(sound, slow, m
     """A thread costs more than a local file, and much less than a round trip."""
     readers = set()
     monkeypatch.setattr(
-        "indextables.log.open.load_load._SLOW", 0.001 if slow else 60
+        "indextables.log.open.load._SLOW", 0.001 if slow else 60
     )  # a busy machine is no slow store
 
     class Slow(FaultyStore):

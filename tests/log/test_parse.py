@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indextables.errors import LogCorruptedError, UnsafePathError
-from indextables.log.state import bulk
-from indextables.log.state.bulk import Body
+from indextables.log.state import parse as bulk
+from indextables.log.state.parse import Body
 from indextables.log.wire.lines import ADD, BLANK, OTHER, REMOVE, find_lines
 from indextables.log.state.parse import parse_adds, parse_removes
 from indextables.log.state.segments import Shape

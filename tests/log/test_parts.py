@@ -20,7 +20,7 @@ from indextables.log.open.listing import list_log
 from indextables.log.wire.names import LogNames
 from indextables.log.state.parts import part_of
 from indextables.log.commit.intent import ChangeSchema, CommitPlan
-from indextables.log.state.reconcile import Files
+from indextables.log.state.snapshot import Files
 from indextables.log.state.segments import Segment
 from support.logs import same_state
 from indextables.log.transaction_log import TransactionLog

@@ -20,7 +20,7 @@ import pyarrow as pa
 from indextables.arrow.read import Reading, read_batches
 from indextables.arrow.write import WriteTarget, Written, write_splits
 from indextables.core.curves import Curve, Ranker
-from indextables.log.state.split import Split
+from indextables.log.state.rows import Split
 from indextables.storage.base import LogStore
 
 _WHOLE: Final = 1 << 62

@@ -17,7 +17,7 @@ from indextables.arrow.filters import to_row_mask
 from indextables.arrow.keys import KeyIndex, Numbers, hidden_mask
 from indextables.arrow.split_reader import Reading, read_split
 from indextables.core.types import StructType, schema_to_arrow
-from indextables.log.state.split import Split
+from indextables.log.state.rows import Split
 from indextables.scan.column_sets import columns_set
 from indextables.scan.merge import Piece
 from indextables.scan.stats import Recorder

@@ -20,7 +20,7 @@ from indextables.arrow.read import THREADS, Reading, Unit, count_rows, read_batc
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.types import PrimitiveType, schema_to_arrow
 from indextables.errors import PredicateError
-from indextables.log.state.split import Split
+from indextables.log.state.rows import Split
 from indextables.scan.plan import Plan
 from indextables.scan.planner import Planner
 from indextables.scan.stats import Recorder

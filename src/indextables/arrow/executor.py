@@ -22,7 +22,7 @@ from indextables.core.stats import SplitStats, collect_stats
 from indextables.core.stats.collect import merge_stats
 from indextables.core.types import FieldPath, StructType
 from indextables.errors import PredicateError, StorageError
-from indextables.log.state.split import Split
+from indextables.log.state.rows import Split
 from indextables.log.wire.actions import Add
 from indextables.scan.merge import Piece
 from indextables.storage.base import LogStore

@@ -17,7 +17,7 @@ from indextables.arrow.combine import combined_rows
 from indextables.arrow.filters import to_row_mask
 from indextables.arrow.keys import KeyIndex, Numbers, newer_mask
 from indextables.arrow.split_reader import Reading, read_split
-from indextables.log.state.split import Split
+from indextables.log.state.rows import Split
 from indextables.scan.merge import MergeMode, Piece
 from indextables.scan.stats import Recorder
 

@@ -17,7 +17,7 @@ from indextables.arrow.read import Reading, read_batches
 from indextables.core.predicate.nodes import And, Compare, IsIn, Literal, Predicate, Ref
 from indextables.core.types import DataType, StructType
 from indextables.errors import ProtocolError
-from indextables.log.state.split import Split
+from indextables.log.state.rows import Split
 from indextables.storage.base import LogStore
 
 LONGEST_LIST: Final = 4096

@@ -15,7 +15,7 @@ from indextables.arrow.merge import read_piece
 from indextables.arrow.readahead import in_order
 from indextables.arrow.split_reader import Reading, open_split, read_split
 from indextables.core.prune.source import FileMask, as_mask
-from indextables.log.state.split import Split
+from indextables.log.state.rows import Split
 from indextables.scan.merge import Piece
 from indextables.scan.plan import Plan
 from indextables.scan.snapshot_slices import slices_of

@@ -13,7 +13,7 @@ from indextables.core.prune.evaluate import may_match
 from indextables.core.prune.index import ColumnStatsIndex, source_of
 from indextables.core.stats import SplitStats
 from indextables.core.types import FieldPath, StructType, leaves
-from indextables.log.state.split import Split
+from indextables.log.state.rows import Split
 
 
 def row_groups_to_read(

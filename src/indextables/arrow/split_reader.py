@@ -17,7 +17,7 @@ from indextables.core.predicate.nodes import And, Predicate
 from indextables.core.predicate.tree import columns_of
 from indextables.core.types import Field, StructType, schema_to_arrow, type_to_arrow
 from indextables.errors import ObjectNotFoundError, StorageError
-from indextables.log.state.split import Split
+from indextables.log.state.rows import Split
 from indextables.scan.stats import Recorder
 from indextables.storage.base import LogStore, failure
 

@@ -17,7 +17,7 @@ from indextables.cli.output import (
 )
 from indextables.core.types import type_name
 from indextables.damaged import describe_log
-from indextables.log.state.split import Split
+from indextables.log.state.rows import Split
 from indextables.report.words import human_bytes, human_moment
 from indextables.table import Table
 

@@ -23,19 +23,17 @@ from indextables.errors import (
     TableExistsError,
     VersionNotFoundError,
 )
-from indextables.log.commit.attempt import Committed, Planner, commit, first_snapshot, sealed
+from indextables.log.commit.attempt import Committed, Planner, Publisher, commit, first_snapshot, sealed
+from indextables.log.commit.conflict import Winner, winner
 from indextables.log.commit.intent import CommitPlan
-from indextables.log.commit.publish import Publisher
-from indextables.log.commit.winner import Winner, winner
 from indextables.log.open.checkpoint import Format, Written, write_checkpoint, write_hint
 from indextables.log.open.cleanup import cleanup
 from indextables.log.open.history import HistoryEntry, history, version_at
 from indextables.log.open.listing import list_log
-from indextables.log.open.load import Follower, Seen
-from indextables.log.open.load_load import load
+from indextables.log.open.load import Follower, Seen, load
 from indextables.log.state.snapshot import Snapshot
+from indextables.log.wire.actions import needs_trailer
 from indextables.log.wire.names import LOG_DIRECTORY, WIDTH, LogNames
-from indextables.log.wire.protocol import needs_trailer
 from indextables.storage.base import LogStore
 
 _logger: Final = logging.getLogger(__name__)

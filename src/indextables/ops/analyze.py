@@ -30,8 +30,8 @@ from indextables.core.types import (
 )
 from indextables.errors import UnknownColumnError
 from indextables.log.commit.intent import Analyze, CommitPlan, Group
+from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
-from indextables.log.state.split import Split
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Add
 from indextables.ops.executor import Executor

@@ -11,11 +11,9 @@ from indextables.log.open.listing import Listing, list_log, read_hint
 from indextables.log.open.replay import replay
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.log.wire.files import LogBody, read_body
-from indextables.log.wire.lenient import loads
-from indextables.log.wire.lines import written_lines
+from indextables.log.wire.files import LogBody, Torn, Unverified, read_body
+from indextables.log.wire.lines import loads, written_lines
 from indextables.log.wire.names import LogFile
-from indextables.log.wire.trailer import Torn, Unverified
 from indextables.ops.problem import Problem
 
 

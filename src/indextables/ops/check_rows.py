@@ -9,8 +9,8 @@ from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.stats import SplitStats
 from indextables.core.types import Leaf, PrimitiveType, is_orderable, leaves, path_text
 from indextables.errors import IndexTablesError
+from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
-from indextables.log.state.split import Split
 from indextables.ops.executor import Executor
 from indextables.ops.problem import Problem
 

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from indextables.arrow.keys import KeyIndex
 from indextables.arrow.read import Reading, Unit, read_batches, units_of
 from indextables.errors import IndexTablesError, ProtocolError
+from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
-from indextables.log.state.split import Split
 from indextables.ops.problem import Problem
 from indextables.scan.column_sets import columns_set
 from indextables.scan.merge import MergeRule

@@ -10,11 +10,9 @@ import pyarrow as pa
 from indextables.errors import LogCorruptedError
 from indextables.log.open.listing import Listing, list_log
 from indextables.log.transaction_log import TransactionLog
-from indextables.log.wire.files import read_body
-from indextables.log.wire.lenient import Place, dumps, is_clean, loads
-from indextables.log.wire.lines import written_lines
+from indextables.log.wire.files import Torn, read_body
+from indextables.log.wire.lines import Place, dumps, is_clean, loads, written_lines
 from indextables.log.wire.names import LogFile
-from indextables.log.wire.trailer import Torn
 
 LOG_COLUMNS: Final = pa.schema(
     [

@@ -9,7 +9,7 @@ from indextables.arrow.write import Rewritten, WriteTarget, Written
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.stats import SplitStats
 from indextables.core.types import FieldPath, StructType
-from indextables.log.state.split import Split
+from indextables.log.state.rows import Split
 from indextables.scan.merge import Piece
 
 

@@ -15,8 +15,8 @@ from indextables.arrow.place import Home
 from indextables.arrow.read import Reading, Unit, read_batches, units_of
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.prune.evaluate import must_match
+from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
-from indextables.log.state.split import Split
 from indextables.scan.plan import plan_files
 from indextables.scan.snapshot_slices import slices_of
 from indextables.storage.base import LogStore

@@ -22,8 +22,8 @@ from indextables.core.prune.evaluate import may_match
 from indextables.core.types import is_orderable, resolve, type_name
 from indextables.errors import ConfigError, SchemaError
 from indextables.log.commit.intent import CommitPlan, Group, Optimize
+from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
-from indextables.log.state.split import Split
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Remove
 from indextables.ops.executor import Executor

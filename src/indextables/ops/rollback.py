@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from indextables.core.prune.source import FileMask, as_mask
 from indextables.errors import CommitConflictError, SchemaEvolutionError, VersionNotFoundError
+from indextables.log.commit.conflict import Winner
 from indextables.log.commit.intent import CommitPlan, Restore
-from indextables.log.commit.winner import Winner
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.restore import adds_of, check_kept, has_grown_from, metrics, outside, removes_of

@@ -17,8 +17,8 @@ from indextables.arrow.write import Written, partition_texts
 from indextables.core.prune.evaluate import may_match
 from indextables.core.types import schema_to_arrow
 from indextables.log.commit.intent import CommitPlan, Upsert
+from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
-from indextables.log.state.split import Split
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Action, Metadata, Txn
 from indextables.ops.executor import Executor

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from indextables.errors import ProtocolError
-from indextables.log.state.split import Split
+from indextables.log.state.rows import Split
 
 RECORD_KEY: Final = "recordKey"
 """The property that holds the columns identifying a row, as a JSON list."""

@@ -21,8 +21,8 @@ from indextables.core.prune.evaluate import Pruned, must_match, prune
 from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.prune.source import FileMask
 from indextables.core.types import FieldPath, path_text
+from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
-from indextables.log.state.split import Split
 from indextables.scan.merge import RECORD_KEY, MergeRule, Piece
 from indextables.scan.report import PruneReport
 from indextables.scan.slices import PrunedSlices, prune_slices

@@ -17,7 +17,7 @@ from indextables.engines.spark.files import GROUP, check_all_read, read_groups
 from indextables.engines.spark.gateway import use_own_python
 from indextables.engines.spark.native_write import NativeWriter, as_written
 from indextables.engines.spark.rewrite import group_files
-from indextables.log.state.split import Split
+from indextables.log.state.rows import Split
 from indextables.ops.optimize import Clustering
 
 _KEY: Final = "__indextables_place"

@@ -25,7 +25,7 @@ from indextables.engines.spark.native_write import NativeWriter
 from indextables.engines.spark.rewrite import rewrite_splits
 from indextables.engines.spark.row_checks import inside
 from indextables.errors import IndexTablesError, UnsupportedTypeError
-from indextables.log.state.split import Split
+from indextables.log.state.rows import Split
 from indextables.scan.merge import Piece
 from indextables.storage.base import LogStore
 

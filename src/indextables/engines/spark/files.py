@@ -21,7 +21,7 @@ from indextables.engines.spark.fit import as_nullable
 from indextables.engines.spark.location import Place
 from indextables.engines.spark.row_group_filters import ALL_FILES, ANY_NAME, UNFILTERED
 from indextables.errors import ObjectNotFoundError, StorageError
-from indextables.log.state.split import Split
+from indextables.log.state.rows import Split
 from indextables.log.wire.actions import Add
 from indextables.storage.base import LogStore
 

@@ -19,7 +19,7 @@ from indextables.engines.spark.native_write import (
     NewFile,
     as_written,
 )
-from indextables.log.state.split import Split
+from indextables.log.state.rows import Split
 from indextables.log.wire.actions import Add
 from indextables.storage.base import LogStore
 

@@ -17,16 +17,13 @@ import pyarrow.compute as pc
 
 from indextables.log.open.replay import replay, shape_in
 from indextables.log.state.parts import PART_ACTION, decode_part, encode_part, part_of, write_part
-from indextables.log.state.reconcile import Files
-from indextables.log.state.retype import conform
 from indextables.log.state.rows import loads_extra
-from indextables.log.state.segments import FIELDS, TOMBSTONES, Segment, Shape
-from indextables.log.state.snapshot import Snapshot
+from indextables.log.state.segments import FIELDS, TOMBSTONES, Segment, Shape, conform
+from indextables.log.state.snapshot import Files, Snapshot
 from indextables.log.wire.actions import CommitInfo, Remove, StateAction, Vacuum
 from indextables.log.wire.codec import add_object, encode_action
 from indextables.log.wire.files import LogBody, read_body
-from indextables.log.wire.lenient import dumps
-from indextables.log.wire.lines import find_lines
+from indextables.log.wire.lines import dumps, find_lines
 from indextables.log.wire.names import WIDTH, LogFile, LogNames
 from indextables.storage.base import LogStore
 

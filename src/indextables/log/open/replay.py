@@ -8,18 +8,23 @@ from itertools import groupby
 from typing import Any, assert_never
 
 from indextables.errors import LogReplacedError
-from indextables.log.state.bulk import Body
-from indextables.log.state.parse import no_tombstones, parse_adds, parse_removes
+from indextables.log.state.parse import Body, no_tombstones, parse_adds, parse_removes
 from indextables.log.state.parts import PART_ACTION
-from indextables.log.state.reconcile import Files, Typed, reconcile
 from indextables.log.state.segments import Shape
-from indextables.log.state.snapshot import Snapshot
-from indextables.log.wire.actions import CommitInfo, Metadata, Protocol, Txn, Unknown, Vacuum
-from indextables.log.wire.decode import FILE_ACTIONS, decode_action
-from indextables.log.wire.files import LogBody
+from indextables.log.state.snapshot import Files, Snapshot, Typed, reconcile
+from indextables.log.wire.actions import (
+    CommitInfo,
+    Metadata,
+    Protocol,
+    Txn,
+    Unknown,
+    Vacuum,
+    check_readable,
+    needs_trailer,
+)
+from indextables.log.wire.codec import FILE_ACTIONS, decode_action
+from indextables.log.wire.files import LogBody, Torn, Whole
 from indextables.log.wire.lines import ADD, Lines, find_lines
-from indextables.log.wire.protocol import check_readable, needs_trailer
-from indextables.log.wire.trailer import Torn, Whole
 
 
 @dataclass(frozen=True, slots=True)

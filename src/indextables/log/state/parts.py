@@ -13,10 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from indextables.log.state.part_table import PartRef, PartTable
-from indextables.log.state.retype import conform, without_hollow
-from indextables.log.state.segments import Segment, Shape
-from indextables.log.wire.lenient import Place
+from indextables.log.state.segments import PartRef, PartTable, Segment, Shape, conform, without_hollow
+from indextables.log.wire.lines import Place
 from indextables.log.wire.names import LogNames
 from indextables.storage.base import LogStore
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Final
@@ -10,12 +14,254 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from indextables.core.stats import stats_wire_type
 from indextables.core.types import StructType
-from indextables.log.state.layout import Layout
-from indextables.log.state.part_table import PartTable
+from indextables.errors import LogCorruptedError, ObjectNotFoundError, StorageError
 from indextables.log.wire.actions import Metadata
+from indextables.log.wire.lines import Place
+from indextables.log.wire.names import LogNames
+from indextables.storage.base import LogStore
+
+# Columns under another type: since the schema changed, or because a type cannot be stored.
+
+
+def conform(column: Any, kind: Any) -> Any:
+    """The same values under the type they have since the schema changed; what has none is null.
+
+    An integer's bound becomes text when its column became a decimal, and a double when it became one.
+    """
+    if column.type == kind:
+        return column
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([conform(chunk, kind) for chunk in column.chunks], kind)
+    if pa.types.is_struct(column.type) and pa.types.is_struct(kind):
+        return _conform_struct(column, kind)
+    if pa.types.is_integer(column.type) and pa.types.is_floating(kind):
+        near = column.cast(kind, safe=False)
+        # what a double cannot hold was never a bound of the narrower column
+        same = pc.equal(near.cast(column.type, safe=False), column)
+        return pc.if_else(same, near, pa.scalar(None, kind))
+    try:
+        return column.cast(kind)
+    except pa.ArrowException:  # no such widening exists
+        return pa.nulls(len(column), kind)
+
+
+def _conform_struct(array: Any, kind: Any) -> Any:
+    names = [field.name for field in array.type]
+    children = dict(zip(names, array.flatten(), strict=True))
+    parts = [
+        conform(children[field.name], field.type)
+        if field.name in children
+        else pa.nulls(len(array), field.type)
+        for field in kind
+    ]
+    if not parts:
+        return pa.nulls(len(array), kind)
+    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
+
+
+def without_hollow(kind: Any) -> Any | None:
+    """The type without structs that have no fields; None if nothing is left."""
+    if not pa.types.is_struct(kind):
+        return kind
+    fields = [(field.name, without_hollow(field.type)) for field in kind]
+    kept = [(name, below) for name, below in fields if below is not None]
+    return pa.struct(kept) if kept else None
+
+
+# The Arrow type of an action's body, taken apart once so that reading does not ask for it again.
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """One type, and the types below it if it is a struct."""
+
+    kind: Any
+
+    @cached_property
+    def parts(self) -> Mapping[str, Layout]:
+        """The parts of a struct by name, in order; nothing for any other type."""
+        return {f.name: Layout(f.type) for f in self.kind} if pa.types.is_struct(self.kind) else {}
+
+    @cached_property
+    def structs(self) -> Mapping[str, Layout]:
+        """Those of the parts that are structs themselves."""
+        return {name: part for name, part in self.parts.items() if pa.types.is_struct(part.kind)}
+
+    @cached_property
+    def hollow(self) -> bool:
+        """True for a struct with no value anywhere below it: Parquet cannot store such a one."""
+        return pa.types.is_struct(self.kind) and all(child.hollow for child in self.parts.values())
+
+    @cached_property
+    def patchy(self) -> bool:
+        """True if this is hollow, or something below it is."""
+        return self.hollow or any(child.patchy for child in self.parts.values())
+
+    def divide(self, value: Mapping[str, Any]) -> tuple[Mapping[str, Any], dict[str, Any]]:
+        """(the members of an object that the type has fields for, at any depth; those it has not)."""
+        known, odd = value, {}
+        if not value.keys() <= self.parts.keys():
+            known = {name: member for name, member in value.items() if name in self.parts}
+            odd = {name: member for name, member in value.items() if name not in self.parts}
+        for name, part in self.structs.items():
+            if isinstance(member := known.get(name), dict):
+                below, odd_below = part.divide(member)
+                if odd_below:
+                    known, odd[name] = {**known, name: below}, odd_below
+        return known, {name: odd[name] for name in value if name in odd} if odd else odd
+
+    def columns(self, array: Any) -> list[Any]:
+        """The parts of an array of structs; what is hollow is null, so that storing it loses nothing."""
+        parts: list[Any] = array.flatten()
+        for at, child in enumerate(self.parts.values()):
+            if child.patchy:
+                parts[at] = child.hollow_is_null(parts[at])
+        return parts
+
+    def hollow_is_null(self, column: Any) -> Any:
+        """A column of this type, null where it is hollow."""
+        if not self.patchy:
+            return column
+        if self.hollow:
+            return pa.nulls(len(column), self.kind)
+        if column.offset:
+            return conform(conform(column, without_hollow(self.kind)), self.kind)
+        # the same buffers under a new roof: nothing is copied
+        parts = [child.hollow_is_null(column.field(at)) for at, child in enumerate(self.parts.values())]
+        return pa.Array.from_buffers(self.kind, len(column), column.buffers()[:1], children=parts)
+
+
+# The rows of a Parquet part, of which a plan reads the columns it needs and no others.
+
+
+@dataclass(frozen=True, slots=True)
+class PartRef:
+    """One part as a manifest names it."""
+
+    name: str
+    size: int
+    crc32: int
+    rows: int
+
+
+class PartTable:
+    """The rows of a part, with what `Segment` needs of an Arrow table; a column is read when asked for.
+
+    Every page has its own checksum, so reading a few columns does not need the whole file to be verified.
+    """
+
+    def __init__(
+        self, store: LogStore, names: LogNames, ref: PartRef, loaded: Any | None = None
+    ) -> None:
+        self.ref = ref
+        self._store = store
+        self._key = f"{names.directory}/{ref.name}"
+        self._loaded = loaded
+        self._columns: dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows, dead ones included."""
+        return self.ref.rows
+
+    @cached_property
+    def schema(self) -> Any:
+        """The Arrow schema of the file."""
+        return self._file.schema_arrow if self._loaded is None else self._loaded.schema
+
+    def column(self, name: str) -> Any:
+        """One column; kept, because keys and sequence numbers are asked for again and again."""
+        if self._loaded is not None:
+            return self._loaded.column(name)
+        if name not in self._columns:
+            # a struct without fields is not stored: it says nothing
+            known = name in self.schema.names
+            self._columns[name] = self._read([name]).column(0) if known else _hollow(self.num_rows)
+        return self._columns[name]
+
+    def leaf(self, path: Sequence[str]) -> Any:
+        """One part of the statistics, without reading the others."""
+        if self._loaded is not None or "stats" in self._columns:
+            return pc.struct_field(self.column("stats"), list(path))
+        return pc.struct_field(self._read([".".join(["stats", *path])]).column("stats"), list(path))
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Any:
+        """These rows (in ascending order); only the row groups they are in are read."""
+        if self._loaded is not None:
+            return self._loaded.take(rows)
+        counts = [self._file.metadata.row_group(i).num_rows for i in range(self._file.num_row_groups)]
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        group_of = np.searchsorted(starts, rows, side="right") - 1
+        groups = np.unique(group_of)
+        skipped = starts[groups] - np.concatenate([[0], np.cumsum(np.asarray(counts)[groups])])[:-1]
+        with self._reading() as file:
+            table = file.read_row_groups(groups.tolist())
+        return table.take(rows - skipped[np.searchsorted(groups, group_of)])
+
+    def filter(self, mask: Any) -> Any:
+        """The rows where the mask is set, as a table in memory."""
+        return self.whole().filter(mask)
+
+    def set_column(self, index: int, name: Any, column: Any) -> Any:
+        """A table in memory with one column replaced."""
+        return self.whole().set_column(index, name, column)
+
+    def whole(self) -> Any:
+        """All columns of all rows, as a table in memory."""
+        return self._loaded if self._loaded is not None else self._read(None)
+
+    def check(self) -> None:
+        """Raises unless the part is there with the size its manifest names."""
+        try:
+            size = self._store.head(self._key).size
+        except ObjectNotFoundError:
+            raise self._corrupted("it is missing") from None
+        if size != self.ref.size:
+            raise self._corrupted(f"it has {size} bytes, its manifest says {self.ref.size}")
+
+    def check_bytes(self) -> None:
+        """Raises unless every byte is as it was written."""
+        self.check()
+        if zlib.crc32(self._store.get(self._key)) != self.ref.crc32:
+            raise self._corrupted("its checksum is not the one its manifest names")
+
+    @cached_property
+    def _file(self) -> Any:
+        with self._translated():
+            filesystem = self._store.filesystem()
+            source = filesystem.open_input_file(self._key)
+            return pq.ParquetFile(source, pre_buffer=True, page_checksum_verification=True)
+
+    def _read(self, columns: list[str] | None) -> Any:
+        with self._reading() as file:
+            return file.read(columns=columns)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Any]:
+        with self._lock, self._translated():
+            yield self._file
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (StorageError, LogCorruptedError):
+            raise
+        except (pa.ArrowException, OSError) as error:
+            raise self._corrupted(str(error)) from error
+
+    def _corrupted(self, reason: str) -> LogCorruptedError:
+        return Place(self.ref.name, 0).corrupted(f"a part of a checkpoint cannot be read: {reason}")
+
+
+def _hollow(rows: int) -> Any:
+    return pa.chunked_array([pa.nulls(rows, pa.struct([]))])
+
 
 FIELDS: Final = (
     ("key", "path", pa.string()),

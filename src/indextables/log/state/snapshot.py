@@ -4,24 +4,199 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.prune.index import ColumnStatsIndex
-from indextables.core.types import StructType
-from indextables.log.state.reconcile import Files
-from indextables.log.state.retype import conform
-from indextables.log.state.segments import Segment, Shape
-from indextables.log.state.split import Split
-from indextables.log.state.stats_source import SnapshotStats
+from indextables.core.prune.index import ColumnStatsIndex, FileMask
+from indextables.core.stats.values import wire_type
+from indextables.core.types import FieldPath, StructType, leaves, resolve
+from indextables.errors import UnknownColumnError
+from indextables.log.state.parse import Rows
+from indextables.log.state.rows import Split
+from indextables.log.state.segments import Segment, Shape, conform
 from indextables.log.wire.actions import Metadata, Protocol, Txn, Unknown
+
+# A snapshot's statistics for the pruner, column by column as they are asked for.
+
+_BOUNDS: Final = {"min": "minValues", "max": "maxValues"}
+_COUNTS: Final = {"null": "nullCount", "nan": "nanCount"}
+_PATHS: Final = pa.list_(pa.list_(pa.string()))
+_SEPARATOR: Final = "\x00"
+
+
+class SnapshotStats:
+    """Answers `core.source.StatsSource` for all live files, in the snapshot's order."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    @property
+    def num_rows(self) -> int:
+        """The number of live files."""
+        return self._snapshot.num_files
+
+    @property
+    def schema(self) -> StructType:
+        """The table's schema, by which every value is decoded."""
+        return self._snapshot.schema
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Columns whose value is one per file and known."""
+        return self._snapshot.partition_columns
+
+    def num_records(self) -> Any:
+        """Rows per file."""
+        found = self._snapshot.statistic(("numRecords",), pa.int64())
+        return pa.nulls(self.num_rows, pa.int64()) if found is None else found
+
+    def bound(self, which: Literal["min", "max"], path: FieldPath) -> Any | None:
+        """The stored bound of a leaf in its wire type."""
+        _, dtype = resolve(self.schema, path, case_sensitive=True)
+        return self._snapshot.statistic((_BOUNDS[which], *path), wire_type(dtype))
+
+    def count(self, which: Literal["null", "nan"], path: FieldPath) -> Any | None:
+        """How many rows are NULL, or NaN."""
+        return self._snapshot.statistic((_COUNTS[which], *path), pa.int64())
+
+    def inexact(self, which: Literal["min", "max"], path: FieldPath) -> FileMask | None:
+        """True where the stored bound is only a bound."""
+        return self._listing(("inexact", which), path)
+
+    def dropped(self, path: FieldPath) -> FileMask | None:
+        """True where a bound was left out for its length; only for reports."""
+        return self._listing(("dropped",), path)
+
+    def partition_value(self, name: str) -> Any:
+        """The value of a partition column as text; null is NULL."""
+        return pc.struct_field(self._snapshot.column("partition_values"), [name])
+
+    def absent(self, path: FieldPath) -> FileMask | None:
+        """True where the column is newer than the file's schema."""
+        ids = self._snapshot.column("schema_id")
+        known = {
+            value: self._snapshot.metadata.schema_of(value) for value in pc.unique(ids).to_pylist()
+        }
+        lacking = [i for i, schema in known.items() if schema is not None and not _has(schema, path)]
+        if not lacking:
+            return None
+        return np.asarray(pc.is_in(ids, pa.array(lacking, pa.int64())))
+
+    def _listing(self, part: tuple[str, ...], path: FieldPath) -> FileMask | None:
+        """True for each file whose list of paths holds this path."""
+        lists = self._snapshot.statistic(part, _PATHS)
+        if lists is None or lists.null_count == len(lists):
+            return None
+        array = lists.combine_chunks()
+        inner = array.flatten()
+        # A name with the separator in it can only mark too many: a bound is doubted, never trusted.
+        same = pc.and_(
+            pc.equal(pc.binary_join(inner, _SEPARATOR), _SEPARATOR.join(path)),
+            pc.equal(pc.list_value_length(inner), len(path)),
+        )
+        mask = np.zeros(len(array), np.bool_)
+        mask[pc.list_parent_indices(array).filter(same).to_numpy()] = True
+        return mask
+
+
+@lru_cache(maxsize=1024)
+def _has(schema: StructType, path: FieldPath) -> bool:
+    try:
+        resolve(schema, path, case_sensitive=True)
+    except UnknownColumnError:
+        return False
+    return any(leaf.path[: len(path)] == path for leaf in leaves(schema))
+
+
+# Which files are live: for every key the last action on it decides, for all keys at once.
+
+_MANY: Final = 32
+"""Segments of a snapshot before small ones are merged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """Adds that were typed by one schema."""
+
+    rows: Rows
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files of a table: live ones in segments, removed ones as tombstones."""
+
+    segments: tuple[Segment, ...]
+    tombstones: Any
+
+
+def reconcile(base: Files, adds: Sequence[Typed], removes: Rows) -> Files:
+    """The files after these actions; the cost follows the actions, plus one scan of the base's keys."""
+    columns = [*(typed.rows.table.column("key") for typed in adds), removes.table.column("key")]
+    chunks = [chunk for column in columns for chunk in column.chunks if len(chunk)]
+    if not chunks:
+        return base
+    encoded = (chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)).dictionary_encode()
+    if len(encoded.dictionary) == len(encoded):  # each key once, as in nearly every commit
+        wins = np.ones(len(encoded), np.bool_)
+    else:
+        order = np.concatenate([*(typed.rows.order for typed in adds), removes.order])
+        wins = _last_of_each(encoded.indices.to_numpy(), len(encoded.dictionary), order)
+    segments = [segment.bury(segment.contains(encoded.dictionary)) for segment in base.segments]
+    start = 0
+    for typed in adds:
+        end = start + len(typed.rows.order)
+        segments.append(_segment(typed, wins[start:end]))
+        start = end
+    live = [segment for segment in segments if segment.num_live]
+    tombstones = _tombstones(base.tombstones, encoded.dictionary, removes.table, wins[start:])
+    return Files(tuple(_merged(live)), tombstones)
+
+
+def _tombstones(base: Any, keys: Any, removed: Any, wins: npt.NDArray[np.bool_]) -> Any:
+    """Those of the base that no action is about, and the removes that were the last word."""
+    kept = base.filter(pc.invert(pc.is_in(base.column("key"), keys))) if base.num_rows else base
+    return pa.concat_tables([kept, removed.filter(pa.array(wins))]) if removed.num_rows else kept
+
+
+def _merged(segments: list[Segment]) -> list[Segment]:
+    """The same rows in fewer segments, once there are many; what is large is not copied."""
+    if len(segments) <= _MANY:
+        return segments
+    large = sum(segment.num_live for segment in segments) // 4
+    merged: list[Segment] = []
+    for segment in segments:
+        if (
+            merged
+            and merged[-1].shape == segment.shape
+            and merged[-1].num_live + segment.num_live <= large
+        ):
+            merged[-1] = merged[-1].joined(segment)
+        else:
+            merged.append(segment)
+    return merged
+
+
+def _last_of_each(
+    codes: npt.NDArray[np.int32], distinct: int, order: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    """True for the row of each code with the highest order."""
+    last = np.full(distinct, -1, np.int64)
+    np.maximum.at(last, codes, order)
+    wins: npt.NDArray[np.bool_] = order == last[codes]
+    return wins
+
+
+def _segment(typed: Typed, wins: npt.NDArray[np.bool_]) -> Segment:
+    segment = Segment.alive(typed.rows.table, typed.shape)
+    return segment if wins.all() else segment.bury(~wins).without_many_dead()
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from indextables.core.stats import to_wire
-from indextables.core.types import StructType, schema_to_json
+from indextables.core.types import StructType, schema_from_json, schema_to_json
+from indextables.errors import LogCorruptedError, SchemaError
 from indextables.log.wire.actions import (
     PARQUET_FORMAT,
     Action,
@@ -15,11 +17,12 @@ from indextables.log.wire.actions import (
     Metadata,
     Protocol,
     Remove,
+    StateAction,
     Txn,
     Unknown,
     Vacuum,
 )
-from indextables.log.wire.lenient import dumps
+from indextables.log.wire.lines import Place, dumps, is_clean
 from indextables.storage.location import action_path
 
 
@@ -148,3 +151,192 @@ def _commit_info(info: CommitInfo) -> dict[str, Any]:
         **info.extra,
         **_present(actions=info.actions, numFiles=info.num_files, crc32=info.crc32),
     }
+
+
+# Lines to actions; a field that is not known is kept, one of the wrong type names its file and line.
+
+FILE_ACTIONS = frozenset({"add", "remove"})
+"""Actions that become rows of a segment, not objects."""
+
+
+def decode_action(name: str, value: Any, raw: bytes, place: Place) -> StateAction | CommitInfo:
+    """The action of a line that is not about a file; what is not known stays as it is."""
+    decoder = _DECODERS.get(name)
+    if decoder is None or (name == "vacuum" and not _is_vacuum(value)):
+        return Unknown(name, raw)
+    # only an escape or a byte beyond ASCII can have become a lone surrogate
+    plain = raw.isascii() and b"\\u" not in raw
+    if not isinstance(value, dict) or not (plain or is_clean(value)):
+        raise place.corrupted(f"{name!r} is not an object of valid text")
+    return decoder(_Fields(value, name, place))
+
+
+def _is_vacuum(value: Any) -> bool:
+    """The name is not ours alone."""
+    return isinstance(value, dict) and type(value.get("minReadVersion")) is int
+
+
+class _Fields:
+    """The fields of one action; taking one checks its type, and what is left is unknown."""
+
+    def __init__(self, value: dict[str, Any], name: str, place: Place) -> None:
+        self._left = dict(value)
+        self._name = name
+        self._place = place
+
+    def wrong(self, field: str, what: str) -> LogCorruptedError:
+        return self._place.corrupted(f"{self._name}.{field} {what}")
+
+    def take(self, field: str, kind: type, default: Any = None, *, required: bool = False) -> Any:
+        value = self._left.pop(field, None)
+        if value is None:
+            if required:
+                raise self.wrong(field, "is missing")
+            return default
+        # bool is an int to Python, never to JSON
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise self.wrong(field, f"is not {_JSON_NAMES[kind]}: {value!r:.80}")
+        return value
+
+    def maybe(self, field: str, kind: type, default: Any = None) -> Any:
+        """The field if it has the type we would write; else it is some other writer's, and unknown."""
+        value = self._left.get(field)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            return default
+        return self._left.pop(field)
+
+    def forget(self, field: str, default: Any) -> None:
+        """Drops a field that says only what is written anyway."""
+        if self._left.get(field) == default:
+            del self._left[field]
+
+    def texts(self, field: str) -> tuple[str, ...]:
+        value = self.take(field, list, [])
+        if not all(isinstance(item, str) for item in value):
+            raise self.wrong(field, "is not a list of texts")
+        return tuple(value)
+
+    def rest(self) -> dict[str, Any]:
+        return self._left
+
+
+_JSON_NAMES = {
+    int: "an integer",
+    str: "a text",
+    dict: "an object",
+    list: "a list",
+    bool: "true or false",
+}
+
+
+def _to_protocol(fields: _Fields) -> Protocol:
+    return Protocol(
+        min_reader=fields.take("minReaderVersion", int, 1),
+        min_writer=fields.take("minWriterVersion", int, 1),
+        reader_features=fields.texts("readerFeatures"),
+        writer_features=fields.texts("writerFeatures"),
+        extra=fields.rest(),
+    )
+
+
+def _to_metadata(fields: _Fields) -> Metadata:
+    schema = _to_schema(fields, fields.take("schemaString", str, required=True))
+    past = fields.take("pastSchemas", list, [])
+    partitions = _to_partitions(fields, schema)
+    fields.forget("format", PARQUET_FORMAT)
+    return Metadata(
+        id=fields.take("id", str, required=True),
+        name=fields.take("name", str),
+        description=fields.take("description", str),
+        schema=schema,
+        partition_columns=partitions,
+        properties=fields.take("configuration", dict, {}),
+        created_time=fields.take("createdTime", int),
+        schema_id=fields.take("schemaId", int, 0),
+        past_schemas={
+            _past_id(fields, item): _to_schema(fields, item["schemaString"]) for item in past
+        },
+        extra=fields.rest(),
+    )
+
+
+def _past_id(fields: _Fields, item: Any) -> int:
+    match item:
+        case {"schemaId": int(schema_id), "schemaString": str()}:
+            return schema_id
+        case _:
+            raise fields.wrong("pastSchemas", "has an entry without schemaId and schemaString")
+
+
+def _to_schema(fields: _Fields, text: str) -> StructType:
+    try:
+        schema = _parsed(text)
+    except (SchemaError, ValueError, KeyError, TypeError) as error:
+        raise fields.wrong("schemaString", f"is not a schema: {error}") from error
+    if (name := _repeated(schema)) is not None:
+        raise fields.wrong("schemaString", f"is not a schema: it has the column {name!r} twice")
+    return schema
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> StructType:
+    """Nothing of it can change, so that it is parsed once, however often a table is opened."""
+    return schema_from_json(text)
+
+
+def _repeated(struct: StructType) -> str | None:
+    """A name that two fields of one struct have: nobody could say which of them is meant."""
+    names = struct.names
+    if len(set(names)) < len(names):
+        return next(name for i, name in enumerate(names) if name in names[:i])
+    below = (_repeated(f.type) for f in struct if isinstance(f.type, StructType))
+    return next((name for name in below if name is not None), None)
+
+
+def _to_partitions(fields: _Fields, schema: StructType) -> tuple[str, ...]:
+    columns = fields.texts("partitionColumns")
+    known = frozenset(schema.names) if columns else frozenset[str]()
+    for name in columns:
+        if name not in known:
+            raise fields.wrong("partitionColumns", f"names {name!r}, which is not a column")
+    if len(set(columns)) < len(columns):
+        raise fields.wrong("partitionColumns", f"names a column twice: {list(columns)}")
+    return columns
+
+
+def _to_txn(fields: _Fields) -> Txn:
+    return Txn(
+        app_id=fields.take("appId", str, required=True),
+        version=fields.take("version", int, required=True),
+        last_updated=fields.take("lastUpdated", int),
+        extra=fields.rest(),
+    )
+
+
+def _to_vacuum(fields: _Fields) -> Vacuum:
+    return Vacuum(fields.take("minReadVersion", int, required=True), extra=fields.rest())
+
+
+def _to_commit_info(fields: _Fields) -> CommitInfo:
+    return CommitInfo(
+        commit_id=fields.maybe("commitId", str),
+        parent=fields.maybe("parent", str),
+        timestamp=fields.maybe("timestamp", int),
+        operation=fields.maybe("operation", str),
+        parameters=fields.maybe("operationParameters", dict, {}),
+        metrics=fields.maybe("operationMetrics", dict, {}),
+        read_version=fields.maybe("readVersion", int),
+        actions=fields.maybe("actions", int),
+        crc32=fields.maybe("crc32", int),
+        num_files=fields.maybe("numFiles", int),
+        extra=fields.rest(),
+    )
+
+
+_DECODERS: Mapping[str, Callable[[_Fields], StateAction | CommitInfo]] = {
+    "protocol": _to_protocol,
+    "metaData": _to_metadata,
+    "txn": _to_txn,
+    "vacuum": _to_vacuum,
+    "commitInfo": _to_commit_info,
+}

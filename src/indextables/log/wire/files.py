@@ -3,16 +3,171 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Final, TypeAlias
 
-from indextables.errors import ObjectNotFoundError
-from indextables.log.wire.actions import CommitInfo
-from indextables.log.wire.lenient import Place
-from indextables.log.wire.lines import written_lines
+from indextables.core.types import StructType
+from indextables.errors import LogCorruptedError, ObjectNotFoundError
+from indextables.log.wire.actions import Action, CommitInfo
+from indextables.log.wire.codec import decode_action, encode_action
+from indextables.log.wire.lines import Place, count_lines, loads, written_lines
 from indextables.log.wire.names import LogFile
-from indextables.log.wire.trailer import Torn, Unverified, Verdict, Whole, last_info, unpack, verify
 from indextables.storage.base import LogStore
+
+# The text of a log file, however it is stored; what unpacks to more than any log would is refused.
+
+_GZIP: Final = b"\x1f\x8b"
+_PREFIXED_GZIP: Final = b"\x01\x01" + _GZIP
+_WINDOW: Final = 31
+_SMALL: Final = 64 << 20
+_DENSEST: Final = 200
+"""Text beyond 64 MB that packs better than that is no log: its paths alone differ by more."""
+
+
+def inflated(pieces: Iterator[bytes], at_once: int) -> Iterator[bytes]:
+    """The text of a plain or gzip file, never more than `at_once` of it; zlib.error or EOFError if damaged."""
+    first = next(pieces, b"")
+    if first.startswith(_PREFIXED_GZIP):
+        first = first[2:]
+    stored = chain([first], pieces)
+    return _members(stored, at_once) if first.startswith(_GZIP) else stored
+
+
+def _members(pieces: Iterable[bytes], at_once: int) -> Iterator[bytes]:
+    inflater = zlib.decompressobj(_WINDOW)
+    packed = unpacked = 0
+    for piece in pieces:
+        packed += len(piece)
+        left = piece
+        while left.strip(b"\0"):  # some tools pad with zeros
+            if inflater.eof:
+                inflater = zlib.decompressobj(_WINDOW)
+            text = inflater.decompress(left, at_once)
+            unpacked += len(text)
+            _check_density(packed, unpacked)
+            yield text
+            left = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+    if not inflater.eof:
+        yield inflater.flush()
+    if not inflater.eof:
+        raise EOFError("it ends too early")
+
+
+def _check_density(packed: int, unpacked: int) -> None:
+    if unpacked > _SMALL and unpacked > _DENSEST * packed:
+        raise zlib.error(
+            f"{packed:,} bytes unpack to over {unpacked:,}, more than {_DENSEST} times as many: "
+            "that is no log"
+        )
+
+
+# The last line of a file proves that the file is whole, or shows that it is not.
+
+_AT_ONCE: Final = 16 << 20
+_TAIL: Final = 64
+_MANY: Final = 1_000_000
+_SHORTEST: Final = 8
+"""Bytes of the shortest line with an action, its newline included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Every byte is there: the checksum of the trailer says so."""
+
+    info: CommitInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """Bytes are missing or changed; `line` is where that shows."""
+
+    reason: str
+    line: int
+    has_lines: bool = True
+    """False if it is no log at all, and none of its lines is worth a look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unverified:
+    """Another writer's file: it may be whole, nothing proves it."""
+
+
+Verdict: TypeAlias = Whole | Torn | Unverified
+
+
+def seal(actions: Sequence[Action], info: CommitInfo, *, seq: int, schema: StructType) -> bytes:
+    """The bytes of a commit: its actions, then the trailer that counts and checks them."""
+    lines = [encode_action(action, seq=seq, schema=schema) for action in actions]
+    body = b"".join(lines)
+    sealed = replace(info, actions=len(lines), crc32=zlib.crc32(body))
+    return body + encode_action(sealed, seq=seq, schema=schema)
+
+
+def unpack(raw: bytes) -> bytes:
+    """The text of a log file, whether it is stored plain, as gzip, or as gzip behind two marker bytes."""
+    texts = list(inflated(iter([raw]), _AT_ONCE))
+    return texts[0] if len(texts) == 1 else b"".join(texts)
+
+
+def verify(data: bytes) -> Verdict:
+    """Whole only if the last line is a trailer and its count and checksum fit all bytes before it."""
+    if not data or data.isspace():
+        return Torn("the file is empty", 1)
+    end = _end(data)
+    start = data.rfind(b"\n", 0, end) + 1
+    line = count_lines(data, start) + 1
+    if (blank := mostly_blank(len(data), line + len(data) - end)) is not None:
+        return blank
+    info = _trailer(data[start:end])
+    if info is None:
+        return Unverified()
+    if info.crc32 != zlib.crc32(memoryview(data)[:start]):
+        return Torn("the checksum in the last line does not fit the lines before it", line)
+    if info.actions != line - 1:
+        return Torn(f"the last line counts {info.actions} actions, there are {line - 1}", line)
+    return Whole(info)
+
+
+def mostly_blank(size: int, lines: int) -> Torn | None:
+    """The verdict on a text that can hold no action in most of its many lines; None for any other."""
+    if lines <= _MANY or size >= lines * _SHORTEST:
+        return None
+    return Torn(
+        f"not a log: about {lines:,} lines in {size:,} bytes, most of them blank", 1, has_lines=False
+    )
+
+
+def _end(data: bytes) -> int:
+    """Where the text of the last line ends; the file is not copied, it may be large."""
+    tail = data[-_TAIL:]
+    if text := tail.rstrip(b"\r\n"):
+        return len(data) - len(tail) + len(text)
+    return len(data.rstrip(b"\r\n"))
+
+
+def last_info(data: bytes) -> CommitInfo | None:
+    """The commitInfo in the last line, whoever wrote it; nothing is checked."""
+    end = _end(data)
+    return _info(data[data.rfind(b"\n", 0, end) + 1 : end])
+
+
+def _trailer(line: bytes) -> CommitInfo | None:
+    """The commitInfo that ends a file of ours; None for any other line."""
+    info = _info(line) if line.startswith(b'{"commitInfo":') else None
+    return info if info is not None and info.crc32 is not None else None
+
+
+def _info(line: bytes) -> CommitInfo | None:
+    place = Place("", 0)
+    try:
+        value: Any = loads(line, place)
+        info = decode_action("commitInfo", value.get("commitInfo"), line, place)
+    except (LogCorruptedError, AttributeError):
+        return None
+    return info if isinstance(info, CommitInfo) else None
+
 
 _FIRST_READ: Final = 64 << 10
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from indextables.log.wire.inflate import inflated
+from indextables.log.wire.files import inflated
 from indextables.log.wire.names import LogFile
 from indextables.storage import LogStore
 

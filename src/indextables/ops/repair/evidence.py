@@ -13,10 +13,9 @@ import orjson
 from indextables.errors import LogCorruptedError, ObjectNotFoundError
 from indextables.log.open.listing import Listing, list_log
 from indextables.log.wire.actions import CommitInfo
-from indextables.log.wire.lenient import Place, loads
-from indextables.log.wire.lines import count_lines, written_lines
+from indextables.log.wire.files import Torn, Unverified, Verdict, Whole, last_info, mostly_blank
+from indextables.log.wire.lines import Place, count_lines, loads, written_lines
 from indextables.log.wire.names import LogFile
-from indextables.log.wire.trailer import Torn, Unverified, Verdict, Whole, last_info, mostly_blank
 from indextables.ops.repair.chunks import read_chunks
 from indextables.ops.repair.file import FileEvidence
 from indextables.ops.repair.findings import Finding, disagreement

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from indextables.log.wire.actions import CommitInfo
+from indextables.log.wire.files import Verdict
 from indextables.log.wire.names import LogFile
-from indextables.log.wire.trailer import Verdict
 from indextables.ops.repair.findings import Finding
 
 

@@ -8,12 +8,11 @@ from typing import Final
 
 from indextables.errors import LogCorruptedError
 from indextables.log.open.checkpoint import read_checkpoint
-from indextables.log.open.load_load import read_bodies
+from indextables.log.open.load import read_bodies
 from indextables.log.open.replay import replay
 from indextables.log.state.snapshot import Snapshot
-from indextables.log.wire.files import LogBody, read_body
-from indextables.log.wire.lenient import Place
-from indextables.log.wire.trailer import Unverified, Whole
+from indextables.log.wire.files import LogBody, Unverified, Whole, read_body
+from indextables.log.wire.lines import Place
 from indextables.ops.repair.chunks import AT_ONCE, read_chunks
 from indextables.ops.repair.compare import difference
 from indextables.ops.repair.file import FileEvidence

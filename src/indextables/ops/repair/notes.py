@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from indextables.log.wire.trailer import Unverified
+from indextables.log.wire.files import Unverified
 from indextables.ops.repair.evidence import Evidence
 from indextables.ops.repair.findings import listed
 from indextables.ops.repair.route import Route

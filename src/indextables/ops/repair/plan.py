@@ -14,10 +14,9 @@ from indextables.config import Config
 from indextables.core.stats.truncate import TruncationMetrics
 from indextables.errors import IndexTablesError, LogCorruptedError, RepairError, StorageError
 from indextables.log.open.listing import Listing
-from indextables.log.state.reconcile import Files
 from indextables.log.state.segments import TOMBSTONES, Segment, Shape
-from indextables.log.state.snapshot import Snapshot
-from indextables.log.wire.protocol import check_writable
+from indextables.log.state.snapshot import Files, Snapshot
+from indextables.log.wire.actions import check_writable
 from indextables.ops.repair.evidence import Evidence, gather
 from indextables.ops.repair.findings import Excluded, Finding, incomplete, listed
 from indextables.ops.repair.fold import Folded, finding_of, fold

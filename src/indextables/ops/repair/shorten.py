@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 from indextables.core.stats import from_wire, to_wire_row
 from indextables.core.stats.truncate import TruncationMetrics, TruncationOptions, truncate_stats
 from indextables.core.types import FieldPath, PrimitiveType, StructType, leaves
-from indextables.log.state.reconcile import Files
 from indextables.log.state.segments import Segment, Shape
-from indextables.log.state.snapshot import Snapshot
+from indextables.log.state.snapshot import Files, Snapshot
 
 _TEXT: Final = (PrimitiveType("string"), PrimitiveType("binary"))
 

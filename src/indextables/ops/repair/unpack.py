@@ -10,13 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from indextables.errors import StorageError
-from indextables.log.state.part_table import PartTable
 from indextables.log.state.parts import part_of
-from indextables.log.state.reconcile import Files
-from indextables.log.state.retype import conform
-from indextables.log.state.segments import Segment
-from indextables.log.state.snapshot import Snapshot
-from indextables.log.wire.lenient import Place
+from indextables.log.state.segments import PartTable, Segment, conform
+from indextables.log.state.snapshot import Files, Snapshot
+from indextables.log.wire.lines import Place
 from indextables.ops.repair.place import LogPlace
 from indextables.ops.repair.shorten import Shortener
 

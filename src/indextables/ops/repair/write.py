@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from indextables.errors import ObjectExistsError, ObjectNotFoundError, RepairError, StorageError
 from indextables.log.open.checkpoint import Format, add_lines, write_checkpoint, write_hint
-from indextables.log.open.load_load import load
+from indextables.log.open.load import load
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import CommitInfo, StateAction
 from indextables.log.wire.codec import encode_action
