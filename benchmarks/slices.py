@@ -33,7 +33,7 @@ from indextables.core.types import Field, PrimitiveType, StructType
 from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Add, Metadata, Protocol
-from indextables.scan.plan import plan_files
+from indextables.plan.planner import plan_files
 from indextables.slices import (
     ListedFile,
     LogBlock,

@@ -23,7 +23,7 @@ from common import save
 
 import indextables as it
 from indextables.log.transaction_log import TransactionLog
-from indextables.scan.plan import plan_files
+from indextables.plan.planner import plan_files
 from indextables.storage.open import open_store
 
 PREFIX = "spark.indextables.stats.truncation."

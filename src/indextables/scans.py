@@ -15,9 +15,9 @@ from indextables.core.types import StructType, resolve
 from indextables.engines.frames import duckdb_relation, pandas_frame, polars_frame
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
-from indextables.scan.plan import Plan
-from indextables.scan.report import PruneReport
-from indextables.scan.stats import Recorder
+from indextables.plan.planner import Plan
+from indextables.plan.report import PruneReport
+from indextables.plan.stats import Recorder
 from indextables.storage.base import LogStore
 
 

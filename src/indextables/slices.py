@@ -24,11 +24,11 @@ A base file with a rollback block and a delete block over it, none of which can 
 
 from indextables.core.bind.bind import bind
 from indextables.core.stats.split_stats import SplitStats
-from indextables.scan.listing import ListedFile, LogBlock, index_of_listing, slices_from_listing
-from indextables.scan.merge import MergeMode
-from indextables.scan.report import SliceCounts
-from indextables.scan.slices import Block, PrunedSlices, Slices, State, prune_slices
-from indextables.scan.timeline import Timeline
+from indextables.plan.foreign_listing import ListedFile, LogBlock, index_of_listing, slices_from_listing
+from indextables.plan.merge_rule import MergeMode
+from indextables.plan.report import SliceCounts
+from indextables.plan.slices import Block, PrunedSlices, Slices, State, prune_slices
+from indextables.plan.timeline import Timeline
 
 __all__ = [
     "Block",

@@ -29,7 +29,7 @@ from indextables.engines.exchange import (
 from indextables.engines.exchange.blocks import decode_block, encode_block
 from indextables.engines.polars import predicate_of as of_polars
 from indextables.errors import PredicateError
-from indextables.scan.plan import files_to_query, plan_files
+from indextables.plan.planner import files_to_query, plan_files
 
 SCHEMA = schema_from_arrow(NEW)
 A, B = Ref(("a",)), Ref(("b",))

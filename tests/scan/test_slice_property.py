@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indextables.scan.merge import MergeMode
-from indextables.scan.plan import plan_files
-from indextables.scan.slices import prune_slices
-from indextables.scan.snapshot_slices import slices_of
+from indextables.plan.merge_rule import MergeMode
+from indextables.plan.planner import plan_files
+from indextables.plan.slices import prune_slices
+from indextables.plan.snapshot_slices import slices_of
 from support.conditions import conditions
 from support.slice_worlds import (
     COLUMNS,

@@ -12,10 +12,10 @@ from indextables.errors import ProtocolError
 from indextables.log.wire.actions import Add, Metadata, Protocol
 from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
-from indextables.scan.merge import MergeMode, MergeRule
-from indextables.scan.plan import plan_files
-from indextables.scan.planner import Planner
-from indextables.scan.report import SliceCounts
+from indextables.plan.merge_rule import MergeMode, MergeRule
+from indextables.plan.planner import plan_files
+from indextables.plan.planner_planner import Planner
+from indextables.plan.report import SliceCounts
 from indextables.sql.predicate import parse_predicate
 from indextables.storage import open_store
 

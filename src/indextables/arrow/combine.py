@@ -18,9 +18,9 @@ from indextables.arrow.keys import KeyIndex, Numbers, hidden_mask
 from indextables.arrow.split_reader import Reading, read_split
 from indextables.core.types import StructType, schema_to_arrow
 from indextables.log.state.rows import Split
-from indextables.scan.column_sets import columns_set
-from indextables.scan.merge import Piece
-from indextables.scan.stats import Recorder
+from indextables.plan.column_sets import columns_set
+from indextables.plan.merge_rule import Piece
+from indextables.plan.stats import Recorder
 
 _BATCH_ROWS: Final = 1 << 16
 _MOST_BYTES: Final = 1 << 30

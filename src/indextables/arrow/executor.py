@@ -24,7 +24,7 @@ from indextables.core.types import FieldPath, StructType
 from indextables.errors import PredicateError, StorageError
 from indextables.log.state.rows import Split
 from indextables.log.wire.actions import Add
-from indextables.scan.merge import Piece
+from indextables.plan.merge_rule import Piece
 from indextables.storage.base import LogStore
 
 _THREADS: Final = 2

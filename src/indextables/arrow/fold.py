@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from indextables.arrow.read import Reading, Unit, read_batches
 from indextables.arrow.write import WriteTarget, Written, write_splits
-from indextables.scan.merge import MergeMode, Piece
+from indextables.plan.merge_rule import MergeMode, Piece
 from indextables.storage.base import LogStore
 
 

@@ -14,7 +14,7 @@ from indextables.arrow.partition import partition_directory
 from indextables.arrow.place import Home
 from indextables.arrow.write import WriteTarget, Written, write_splits
 from indextables.core.types import StructType
-from indextables.scan.column_sets import TAG
+from indextables.plan.column_sets import TAG
 from indextables.storage.base import LogStore
 
 

@@ -18,8 +18,8 @@ from indextables.arrow.filters import to_row_mask
 from indextables.arrow.keys import KeyIndex, Numbers, newer_mask
 from indextables.arrow.split_reader import Reading, read_split
 from indextables.log.state.rows import Split
-from indextables.scan.merge import MergeMode, Piece
-from indextables.scan.stats import Recorder
+from indextables.plan.merge_rule import MergeMode, Piece
+from indextables.plan.stats import Recorder
 
 
 def read_piece(

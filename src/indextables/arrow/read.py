@@ -16,10 +16,10 @@ from indextables.arrow.readahead import in_order
 from indextables.arrow.split_reader import Reading, open_split, read_split
 from indextables.core.prune.source import FileMask, as_mask
 from indextables.log.state.rows import Split
-from indextables.scan.merge import Piece
-from indextables.scan.plan import Plan
-from indextables.scan.snapshot_slices import slices_of
-from indextables.scan.stats import Recorder
+from indextables.plan.merge_rule import Piece
+from indextables.plan.planner import Plan
+from indextables.plan.snapshot_slices import slices_of
+from indextables.plan.stats import Recorder
 from indextables.storage.base import LogStore
 
 __all__ = ["THREADS", "Reading", "Unit", "count_rows", "plain_files", "read_batches", "units_of"]

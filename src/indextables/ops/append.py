@@ -15,7 +15,7 @@ from indextables.ops.result import CommitResult, commit, is_done
 from indextables.ops.schema import evolved, merged_schema, settle
 from indextables.ops.target import config_for, write_target
 from indextables.ops.upsert import upsert
-from indextables.scan.merge import RECORD_KEY
+from indextables.plan.merge_rule import RECORD_KEY
 
 
 def append(

@@ -16,9 +16,9 @@ from indextables.errors import IndexTablesError, ProtocolError
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
 from indextables.ops.problem import Problem
-from indextables.scan.column_sets import columns_set
-from indextables.scan.merge import MergeRule
-from indextables.scan.plan import plan_files
+from indextables.plan.column_sets import columns_set
+from indextables.plan.merge_rule import MergeRule
+from indextables.plan.planner import plan_files
 from indextables.storage.base import LogStore
 
 _SHOWN: Final = 20

@@ -25,10 +25,10 @@ from indextables.ops.condition import Condition
 from indextables.ops.executor import Executor
 from indextables.ops.result import CommitResult, commit
 from indextables.ops.target import config_for, write_target
-from indextables.scan.merge import MergeRule, Piece
-from indextables.scan.plan import plan_files
-from indextables.scan.slices import Block
-from indextables.scan.snapshot_slices import slices_of
+from indextables.plan.merge_rule import MergeRule, Piece
+from indextables.plan.planner import plan_files
+from indextables.plan.slices import Block
+from indextables.plan.snapshot_slices import slices_of
 
 _ONE_FILE: Final = 1 << 62
 _OUTPUT: Final = ("numAddedFiles", "numOutputRows", "numOutputBytes")

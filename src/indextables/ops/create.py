@@ -35,7 +35,7 @@ from indextables.ops.record_key import key_properties, top_level
 from indextables.ops.result import CommitResult
 from indextables.ops.schema import check_names
 from indextables.ops.target import config_for
-from indextables.scan.merge import RECORD_KEY
+from indextables.plan.merge_rule import RECORD_KEY
 
 
 def new_metadata(

@@ -10,7 +10,7 @@ from indextables.core.predicate.nodes import Predicate
 from indextables.core.stats import SplitStats
 from indextables.core.types import FieldPath, StructType
 from indextables.log.state.rows import Split
-from indextables.scan.merge import Piece
+from indextables.plan.merge_rule import Piece
 
 
 class Executor(Protocol):

@@ -14,7 +14,7 @@ from indextables.errors import SchemaMismatchError
 from indextables.log.wire.actions import Metadata
 from indextables.ops.keyed import distinct_rows, rule_of
 from indextables.ops.schema import evolved, merged_schema
-from indextables.scan.merge import MergeMode, MergeRule
+from indextables.plan.merge_rule import MergeMode, MergeRule
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from indextables.log.wire.actions import Add, Metadata
 from indextables.ops.executor import Executor
 from indextables.ops.result import CommitResult, commit
 from indextables.ops.target import config_for, write_target
-from indextables.scan.merge import MergeRule
+from indextables.plan.merge_rule import MergeRule
 from indextables.storage.base import LogStore
 
 _THREADS: Final = 2

@@ -16,7 +16,7 @@ from indextables.core.types import (
     type_name,
 )
 from indextables.errors import ConfigError, SchemaError
-from indextables.scan.merge import MERGE_MODE, RECORD_KEY, MergeMode, MergeRule
+from indextables.plan.merge_rule import MERGE_MODE, RECORD_KEY, MergeMode, MergeRule
 
 
 def key_properties(

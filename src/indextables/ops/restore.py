@@ -26,7 +26,7 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Add, Metadata, Remove
 from indextables.ops.result import CommitResult, commit
 from indextables.ops.schema import evolved
-from indextables.scan.merge import MergeRule
+from indextables.plan.merge_rule import MergeRule
 
 _THREADS: Final = 8
 _SHOWN: Final = 5

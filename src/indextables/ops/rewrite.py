@@ -25,7 +25,7 @@ from indextables.ops.keyed_rewrite import delete_by_key, overwrite_by_key
 from indextables.ops.result import CommitResult, commit, is_done
 from indextables.ops.schema import evolved, merged_schema, settle
 from indextables.ops.target import config_for, write_target
-from indextables.scan.merge import RECORD_KEY
+from indextables.plan.merge_rule import RECORD_KEY
 
 __all__ = ["Condition", "RewritePlanner", "SamePartitions", "delete", "overwrite"]
 

@@ -24,7 +24,7 @@ from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.restore import adds_of, check_kept, has_grown_from, metrics, outside, removes_of
 from indextables.ops.result import CommitResult, commit
-from indextables.scan.merge import MergeRule
+from indextables.plan.merge_rule import MergeRule
 
 
 def rollback(log: TransactionLog, version: int) -> CommitResult:

@@ -10,7 +10,7 @@ from indextables.core.types.arrow import check_levels
 from indextables.errors import SchemaError, SchemaEvolutionError, SchemaMismatchError
 from indextables.log.wire.actions import Add, Metadata
 from indextables.ops.record_key import key_problem
-from indextables.scan.merge import MergeRule
+from indextables.plan.merge_rule import MergeRule
 
 
 def evolved(metadata: Metadata, wanted: StructType) -> Metadata:

@@ -14,7 +14,7 @@ from indextables.core.stats import stats_columns
 from indextables.core.stats.truncate import TruncationOptions
 from indextables.core.stats.truncation_options import ignored_overrides
 from indextables.log.wire.actions import Metadata
-from indextables.scan.merge import MergeRule
+from indextables.plan.merge_rule import MergeRule
 
 _logger: Final = logging.getLogger(__name__)
 

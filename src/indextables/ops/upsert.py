@@ -35,7 +35,7 @@ from indextables.ops.keyed import (
 )
 from indextables.ops.result import CommitResult, is_done
 from indextables.ops.target import config_for
-from indextables.scan.plan import plan_files
+from indextables.plan.planner import plan_files
 
 Mask = npt.NDArray[np.bool_]
 

@@ -16,8 +16,8 @@ from indextables.core.prune.evaluate import may_match
 from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.prune.source import FileMask
 from indextables.log.state.snapshot import Snapshot
+from indextables.plan.report import PruneReport
 from indextables.report.known import ColumnReach, column_reach, known_of
-from indextables.scan.report import PruneReport
 from indextables.sql.predicate import parse_predicate
 from indextables.table import Table
 

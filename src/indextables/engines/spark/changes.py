@@ -31,7 +31,7 @@ from indextables.log.wire.actions import Remove
 from indextables.ops.result import CommitResult, commit
 from indextables.ops.rewrite import Condition, delete
 from indextables.ops.target import config_for, write_target
-from indextables.scan.merge import RECORD_KEY
+from indextables.plan.merge_rule import RECORD_KEY
 
 _logger: Final = logging.getLogger(__name__)
 _COUNTS: Final = {

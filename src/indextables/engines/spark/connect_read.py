@@ -37,7 +37,7 @@ from indextables.engines.spark.write_options import flag
 from indextables.errors import IndexTablesError, LogCorruptedError, PredicateError, UnknownColumnError
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.scan.plan import Plan, plan_files
+from indextables.plan.planner import Plan, plan_files
 from indextables.sql.predicate import parse_predicate
 from indextables.storage.local import LocalStore
 from indextables.storage.location import parse_location

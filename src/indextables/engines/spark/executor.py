@@ -26,7 +26,7 @@ from indextables.engines.spark.rewrite import rewrite_splits
 from indextables.engines.spark.row_checks import inside
 from indextables.errors import IndexTablesError, UnsupportedTypeError
 from indextables.log.state.rows import Split
-from indextables.scan.merge import Piece
+from indextables.plan.merge_rule import Piece
 from indextables.storage.base import LogStore
 
 

@@ -32,8 +32,8 @@ from indextables.errors import DuplicateKeyError
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Add, Metadata
 from indextables.ops.keyed import adds_of, metrics_of
-from indextables.scan.column_sets import TAG
-from indextables.scan.merge import MergeRule
+from indextables.plan.column_sets import TAG
+from indextables.plan.merge_rule import MergeRule
 
 _MOVED: Final = "__indextables_moved"
 

@@ -31,9 +31,9 @@ from indextables.log.commit.intent import CommitPlan, Rewrite
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Remove
 from indextables.ops.target import config_for, write_target
-from indextables.scan.merge import MergeRule
-from indextables.scan.slices import Slices
-from indextables.scan.snapshot_slices import slices_of
+from indextables.plan.merge_rule import MergeRule
+from indextables.plan.slices import Slices
+from indextables.plan.snapshot_slices import slices_of
 
 
 @dataclass

@@ -41,7 +41,7 @@ from indextables.ops.keyed import metrics_of, rule_of
 from indextables.ops.result import CommitResult, commit, is_done
 from indextables.ops.schema import evolved, merged_schema, settle
 from indextables.ops.target import config_for, write_target
-from indextables.scan.merge import MergeRule
+from indextables.plan.merge_rule import MergeRule
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from indextables.ops.keyed import rule_of
 from indextables.ops.result import CommitResult, commit, is_done
 from indextables.ops.schema import evolved, merged_schema
 from indextables.ops.target import config_for, write_target
-from indextables.scan.merge import MergeMode, MergeRule
+from indextables.plan.merge_rule import MergeMode, MergeRule
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from indextables.engines.spark.file_list import FileList
 from indextables.engines.spark.filters import to_predicate
 from indextables.errors import PredicateError, UnknownColumnError
 from indextables.log.state.snapshot import Snapshot
-from indextables.scan.plan import Plan, plan_files
+from indextables.plan.planner import Plan, plan_files
 
 _logger: Final = logging.getLogger(__name__)
 

@@ -19,8 +19,8 @@ from indextables.engines.spark.filters import has_subquery
 from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.scan import NativeScan, find_scan
 from indextables.errors import IndexTablesError
-from indextables.scan.plan import Plan
-from indextables.scan.report import PruneReport
+from indextables.plan.planner import Plan
+from indextables.plan.report import PruneReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from indextables.engines.spark.writer import SaveMode, Write, execute
 from indextables.errors import ConfigError, IndexTablesError
 from indextables.log.wire.actions import Txn
 from indextables.ops.condition import Condition
-from indextables.scan.merge import RECORD_KEY
+from indextables.plan.merge_rule import RECORD_KEY
 
 _OF_THE_STREAM = ("checkpointlocation", "queryname")
 

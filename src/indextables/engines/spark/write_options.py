@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from indextables.config import PREFIX
 from indextables.errors import ConfigError
 from indextables.log.wire.actions import Txn
-from indextables.scan.merge import RECORD_KEY, MergeRule
+from indextables.plan.merge_rule import RECORD_KEY, MergeRule
 
 OWN: Final = (
     "path",

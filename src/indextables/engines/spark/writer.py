@@ -36,7 +36,7 @@ from indextables.ops.create_as import create_as
 from indextables.ops.replace import replace_table
 from indextables.ops.result import CommitResult
 from indextables.ops.rewrite import Condition, SamePartitions, overwrite
-from indextables.scan.merge import RECORD_KEY, MergeRule
+from indextables.plan.merge_rule import RECORD_KEY, MergeRule
 from indextables.sql.predicate import parse_predicate
 
 SaveMode: TypeAlias = Literal["append", "overwrite", "error", "ignore", "upsert"]

@@ -10,8 +10,8 @@ from indextables.errors import RepairError
 from indextables.log.state.snapshot import Snapshot
 from indextables.ops.repair.findings import Excluded, listed
 from indextables.ops.repair.validate import Validation
-from indextables.scan.column_sets import columns_set
-from indextables.scan.merge import MERGE_MODE, MergeMode
+from indextables.plan.column_sets import columns_set
+from indextables.plan.merge_rule import MERGE_MODE, MergeMode
 
 
 def lost_from_slices(state: Snapshot, checked: Validation) -> RepairError | None:

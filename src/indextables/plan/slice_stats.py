@@ -14,7 +14,7 @@ from indextables.core.prune.bounds import Bounds, ByteBounds, IntBounds
 from indextables.core.prune.index import ColumnStats, ColumnStatsIndex, StatsSource
 from indextables.core.prune.source import FileMask, is_null, without
 from indextables.core.types import FieldPath, StructType
-from indextables.scan.column_sets import ColumnSets
+from indextables.plan.column_sets import ColumnSets
 
 
 class OnlyColumns(ColumnStatsIndex):

@@ -15,7 +15,7 @@ from indextables.core.prune.source import FileMask
 from indextables.core.types import StructType
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.scan.plan import Plan, plan_files
+from indextables.plan.planner import Plan, plan_files
 from indextables.storage.base import LogStore
 from indextables.storage.open import open_store
 

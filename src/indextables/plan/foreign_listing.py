@@ -18,9 +18,9 @@ from indextables.core.prune.index import ColumnStatsIndex, source_of
 from indextables.core.stats.split_stats import SplitStats
 from indextables.core.types import StructType
 from indextables.errors import ConfigError
-from indextables.scan.column_sets import ColumnSets
-from indextables.scan.slices import Block, Slices, State
-from indextables.scan.timeline import Timeline
+from indextables.plan.column_sets import ColumnSets
+from indextables.plan.slices import Block, Slices, State
+from indextables.plan.timeline import Timeline
 
 _BLOCKS: Final = {"data": Block.DATA, "delete": Block.DELETE, "rollback": Block.ROLLBACK}
 _KINDS: Final = ("base", "log")

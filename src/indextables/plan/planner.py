@@ -23,10 +23,10 @@ from indextables.core.prune.source import FileMask
 from indextables.core.types import FieldPath, path_text
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
-from indextables.scan.merge import RECORD_KEY, MergeRule, Piece
-from indextables.scan.report import PruneReport
-from indextables.scan.slices import PrunedSlices, prune_slices
-from indextables.scan.snapshot_slices import slices_of
+from indextables.plan.merge_rule import RECORD_KEY, MergeRule, Piece
+from indextables.plan.report import PruneReport
+from indextables.plan.slices import PrunedSlices, prune_slices
+from indextables.plan.snapshot_slices import slices_of
 
 Where: TypeAlias = Predicate | ColumnDomain | None
 _logger: Final = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from indextables.errors import ConfigError
-from indextables.scan.slices import State
+from indextables.plan.slices import State
 
 
 @dataclass(frozen=True)

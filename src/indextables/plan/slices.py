@@ -21,10 +21,10 @@ from indextables.core.prune.evaluate import Pruned, may_match, prune
 from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.prune.source import FileMask, as_array
 from indextables.core.types import FieldPath
-from indextables.scan.column_sets import ColumnSets
-from indextables.scan.merge import MergeMode
-from indextables.scan.report import SliceCounts
-from indextables.scan.slice_stats import OnlyColumns, SliceIndex
+from indextables.plan.column_sets import ColumnSets
+from indextables.plan.merge_rule import MergeMode
+from indextables.plan.report import SliceCounts
+from indextables.plan.slice_stats import OnlyColumns, SliceIndex
 
 Numbers = npt.NDArray[np.int64]
 

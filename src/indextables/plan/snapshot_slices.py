@@ -13,9 +13,9 @@ from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.prune.source import FileMask, as_mask
 from indextables.errors import ProtocolError
 from indextables.log.state.snapshot import Snapshot
-from indextables.scan.column_sets import ColumnSets
-from indextables.scan.merge import MergeMode, MergeRule
-from indextables.scan.slices import Block, Slices, State
+from indextables.plan.column_sets import ColumnSets
+from indextables.plan.merge_rule import MergeMode, MergeRule
+from indextables.plan.slices import Block, Slices, State
 
 _known: Final[WeakKeyDictionary[ColumnStatsIndex, Slices | None]] = WeakKeyDictionary()
 """What one plan of a snapshot found out the next one need not; gone with the snapshot's index."""

@@ -1,1 +1,0 @@
-"""From a snapshot and a condition to the files a query must read."""
