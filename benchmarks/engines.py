@@ -38,7 +38,7 @@ from indextables.engines.polars.frames import lazy_frame
 from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Add
-from indextables.plan.planner_planner import Planner
+from indextables.plan.planner import Planner
 from indextables.storage.open import open_store
 
 SCHEMA = pa.schema([("id", pa.int64()), ("r", pa.float64()), ("k", pa.int32()), ("s", pa.string())])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from indextables.engines.spark.scans import last_scan
     from indextables.engines.spark.session import enable
     from indextables.ops.repair import plan_repair, repair
-    from indextables.plan.stats import query_stats
+    from indextables.plan.report import query_stats
     from indextables.query import QueryBuilder
     from indextables.sql.predicate import parse_predicate
     from indextables.table import Table, convert
@@ -31,7 +31,7 @@ _LAZY: Final = {
     "QueryBuilder": "indextables.query",
     "col": "indextables.core.predicate.col",
     "parse_predicate": "indextables.sql.predicate",
-    "query_stats": "indextables.plan.stats",
+    "query_stats": "indextables.plan.report",
     "scan_polars": "indextables.engines.polars",
     "plan_repair": "indextables.ops.repair",
     "repair": "indextables.ops.repair",

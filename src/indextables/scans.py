@@ -16,8 +16,7 @@ from indextables.engines.frames import duckdb_relation, pandas_frame, polars_fra
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
 from indextables.plan.planner import Plan
-from indextables.plan.report import PruneReport
-from indextables.plan.stats import Recorder
+from indextables.plan.report import PruneReport, Recorder
 from indextables.storage.base import LogStore
 
 

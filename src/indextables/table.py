@@ -36,8 +36,7 @@ from indextables.ops.evolve import evolve
 from indextables.ops.result import CommitResult
 from indextables.ops.rewrite import delete, overwrite
 from indextables.ops.upsert import upsert
-from indextables.plan.planner import plan_files
-from indextables.plan.planner_planner import Planner
+from indextables.plan.planner import Planner, plan_files
 from indextables.scans import Query, QueryResult, Scan, TablePlan
 from indextables.upkeep import Upkeep
 

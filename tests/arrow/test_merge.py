@@ -13,7 +13,7 @@ from support.slices import File, SliceWriter
 
 import indextables as it
 from indextables.arrow.read import Reading, read_batches, units_of
-from indextables.plan.planner_planner import Planner
+from indextables.plan.planner import Planner
 
 OLD = pa.schema(
     [

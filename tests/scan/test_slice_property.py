@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from indextables.plan.merge_rule import MergeMode
 from indextables.plan.planner import plan_files
 from indextables.plan.slices import prune_slices
-from indextables.plan.snapshot_slices import slices_of
+from indextables.plan.slices import slices_of
 from support.conditions import conditions
 from support.slice_worlds import (
     COLUMNS,

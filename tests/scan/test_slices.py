@@ -14,7 +14,7 @@ from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.plan.merge_rule import MergeMode, MergeRule
 from indextables.plan.planner import plan_files
-from indextables.plan.planner_planner import Planner
+from indextables.plan.planner import Planner
 from indextables.plan.report import SliceCounts
 from indextables.sql.predicate import parse_predicate
 from indextables.storage import open_store

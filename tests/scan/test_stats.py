@@ -3,7 +3,7 @@
 import threading
 
 import indextables as it
-from indextables.plan.stats import Recorder
+from indextables.plan.report import Recorder
 
 
 def test_an_engines_thread_counts_in_the_only_block_there_is():

@@ -353,7 +353,7 @@ def _polars(path: str, **options: Any) -> Query:
 
 def _polars_source(path: str, **options: Any) -> Query:
     from indextables.engines.polars.frames import planning_source
-    from indextables.plan.planner_planner import Planner
+    from indextables.plan.planner import Planner
 
     frame = planning_source(Planner.open(path, **options))
     return lambda p: frame.filter(to_polars(p)).collect().to_arrow()

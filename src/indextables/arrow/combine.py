@@ -20,7 +20,7 @@ from indextables.core.types import StructType, schema_to_arrow
 from indextables.log.state.rows import Split
 from indextables.plan.column_sets import columns_set
 from indextables.plan.merge_rule import Piece
-from indextables.plan.stats import Recorder
+from indextables.plan.report import Recorder
 
 _BATCH_ROWS: Final = 1 << 16
 _MOST_BYTES: Final = 1 << 30

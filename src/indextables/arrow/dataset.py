@@ -21,9 +21,8 @@ from indextables.core.predicate.nodes import Predicate
 from indextables.core.types import PrimitiveType, schema_to_arrow
 from indextables.errors import PredicateError
 from indextables.log.state.rows import Split
-from indextables.plan.planner import Plan
-from indextables.plan.planner_planner import Planner
-from indextables.plan.stats import Recorder
+from indextables.plan.planner import Plan, Planner
+from indextables.plan.report import Recorder
 
 Columns: TypeAlias = Sequence[str] | Mapping[str, Any] | None
 _DECOY = "read this dataset through scanner() or get_fragments()"

@@ -19,7 +19,7 @@ from indextables.arrow.keys import KeyIndex, Numbers, newer_mask
 from indextables.arrow.split_reader import Reading, read_split
 from indextables.log.state.rows import Split
 from indextables.plan.merge_rule import MergeMode, Piece
-from indextables.plan.stats import Recorder
+from indextables.plan.report import Recorder
 
 
 def read_piece(

@@ -18,8 +18,8 @@ from indextables.core.prune.source import FileMask, as_mask
 from indextables.log.state.rows import Split
 from indextables.plan.merge_rule import Piece
 from indextables.plan.planner import Plan
-from indextables.plan.snapshot_slices import slices_of
-from indextables.plan.stats import Recorder
+from indextables.plan.report import Recorder
+from indextables.plan.slices import slices_of
 from indextables.storage.base import LogStore
 
 __all__ = ["THREADS", "Reading", "Unit", "count_rows", "plain_files", "read_batches", "units_of"]

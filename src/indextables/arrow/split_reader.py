@@ -18,7 +18,7 @@ from indextables.core.predicate.tree import columns_of
 from indextables.core.types import Field, StructType, schema_to_arrow, type_to_arrow
 from indextables.errors import ObjectNotFoundError, StorageError
 from indextables.log.state.rows import Split
-from indextables.plan.stats import Recorder
+from indextables.plan.report import Recorder
 from indextables.storage.base import LogStore, failure
 
 _BATCH_BYTES: Final = 16 << 20

@@ -15,7 +15,7 @@ from indextables.arrow.read import plain_files
 from indextables.core.prune.source import FileMask
 from indextables.core.types import DataType, DecimalType, Field, PrimitiveType, StructType
 from indextables.plan.planner import Plan
-from indextables.plan.stats import Recorder
+from indextables.plan.report import Recorder
 from indextables.storage.base import LogStore
 from indextables.storage.local import LocalStore
 

@@ -39,8 +39,7 @@ from indextables.ops.result import CommitResult, commit
 from indextables.ops.target import config_for, truncation_for
 from indextables.plan.column_sets import columns_set
 from indextables.plan.merge_rule import MergeRule
-from indextables.plan.slices import Block
-from indextables.plan.snapshot_slices import slices_of
+from indextables.plan.slices import Block, slices_of
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total) as work goes on."""

@@ -27,8 +27,7 @@ from indextables.ops.result import CommitResult, commit
 from indextables.ops.target import config_for, write_target
 from indextables.plan.merge_rule import MergeRule, Piece
 from indextables.plan.planner import plan_files
-from indextables.plan.slices import Block
-from indextables.plan.snapshot_slices import slices_of
+from indextables.plan.slices import Block, slices_of
 
 _ONE_FILE: Final = 1 << 62
 _OUTPUT: Final = ("numAddedFiles", "numOutputRows", "numOutputBytes")

@@ -18,7 +18,7 @@ from indextables.core.prune.evaluate import must_match
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
 from indextables.plan.planner import plan_files
-from indextables.plan.snapshot_slices import slices_of
+from indextables.plan.slices import slices_of
 from indextables.storage.base import LogStore
 
 Mask = npt.NDArray[np.bool_]

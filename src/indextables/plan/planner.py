@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final, TypeAlias
+from pathlib import Path
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.core.bind.bind import bind
+from indextables.core.bind.bound import uncoerced
 from indextables.core.domain.column_domain import ColumnDomain
 from indextables.core.predicate.nodes import Opaque, Predicate
 from indextables.core.predicate.tree import fold
 from indextables.core.prune.evaluate import Pruned, must_match, prune
 from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.prune.source import FileMask
-from indextables.core.types import FieldPath, path_text
+from indextables.core.types import FieldPath, StructType, path_text
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
 from indextables.plan.merge_rule import RECORD_KEY, MergeRule, Piece
 from indextables.plan.report import PruneReport
-from indextables.plan.slices import PrunedSlices, prune_slices
-from indextables.plan.snapshot_slices import slices_of
+from indextables.plan.slices import PrunedSlices, prune_slices, slices_of
+from indextables.storage.base import LogStore
+from indextables.storage.open import open_store
 
 Where: TypeAlias = Predicate | ColumnDomain | None
 _logger: Final = logging.getLogger(__name__)
@@ -209,3 +214,73 @@ def _log(report: PruneReport) -> None:
     if report.total_slices:
         _logger.debug("Skipped %d slices: %s", report.slices_skipped, report.slices)
     _logger.info("Planned query: %s", report)
+
+
+# What an engine's adapter holds: one version of a table, ready to be asked for its files.
+
+
+@dataclass(frozen=True)
+class Planner:
+    """One snapshot; every plan it makes is of that version, whoever commits meanwhile."""
+
+    log: TransactionLog
+    snapshot: Snapshot
+    within: FileMask | None = None
+    """The splits to choose from; None: all of the snapshot's."""
+    read_optimized: bool = False
+    """Read base files alone, without the logs over them."""
+
+    @classmethod
+    def open(
+        cls,
+        table: str | Path | LogStore,
+        *,
+        version: int | None = None,
+        timestamp: int | dt.datetime | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        read_optimized: bool = False,
+    ) -> Planner:
+        """The table at a path or URI, now, at a version, or at a moment."""
+        store = open_store(table, options=storage_options) if isinstance(table, str | Path) else table
+        log = TransactionLog(store)
+        return cls(log, log.snapshot(version, timestamp), read_optimized=read_optimized)
+
+    def newest(self) -> Planner:
+        """The same table as it is now."""
+        return Planner(self.log, self.log.snapshot(), read_optimized=self.read_optimized)
+
+    @property
+    def store(self) -> LogStore:
+        """Where the splits are."""
+        return self.log.store
+
+    @property
+    def schema(self) -> StructType:
+        """The columns, partition columns included."""
+        return self.snapshot.schema
+
+    def bind(self, where: Predicate) -> Predicate:
+        """An engine's condition over the table's columns; nothing is coerced."""
+        return bind(uncoerced(where, self.schema), self.schema, case_sensitive=True)
+
+    def plan(self, where: Predicate | None = None) -> Plan:
+        """The splits an engine must read for its condition."""
+        return self.plan_bound(None if where is None else self.bind(where))
+
+    def plan_bound(self, bound: Predicate | None) -> Plan:
+        """The same for a condition that was bound before."""
+        return plan_files(
+            self.snapshot,
+            bound,
+            within=self.within,
+            case_sensitive=True,
+            read_optimized=self.read_optimized,
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopened, (self.store, self.snapshot.version, self.within, self.read_optimized)
+
+
+def _reopened(store: LogStore, version: int, within: FileMask | None, read_optimized: bool) -> Planner:
+    planner = Planner.open(store, version=version, read_optimized=read_optimized)
+    return replace(planner, within=within)

@@ -15,8 +15,8 @@ from indextables.arrow.read import Reading, read_batches, units_of
 from indextables.core.predicate.nodes import And, Predicate
 from indextables.core.types import schema_to_arrow
 from indextables.engines.duckdb.conditions import predicate_of
-from indextables.plan.planner_planner import Planner
-from indextables.plan.stats import Recorder
+from indextables.plan.planner import Planner
+from indextables.plan.report import Recorder
 
 REFERENCE: Final = "__indextables_reference"
 """A column that tells in a query's plan which table a scan is of."""

@@ -24,7 +24,7 @@ from indextables.engines.duckdb.explain import explain
 from indextables.engines.duckdb.shadow import is_select, shadowed
 from indextables.engines.duckdb.views import quoted, select_of
 from indextables.engines.native import native_plan
-from indextables.plan.planner_planner import Planner
+from indextables.plan.planner import Planner
 from indextables.storage.base import LogStore
 
 _logger: Final = logging.getLogger(__name__)

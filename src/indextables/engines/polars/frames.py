@@ -14,9 +14,8 @@ from indextables.arrow.read import Reading, read_batches, units_of
 from indextables.core.types import Field, StructType, schema_to_arrow
 from indextables.engines.native import NativeGroup, NativePlan, native_plan
 from indextables.engines.polars.expressions import predicate_of
-from indextables.plan.planner import Plan
-from indextables.plan.planner_planner import Planner
-from indextables.plan.stats import Recorder
+from indextables.plan.planner import Plan, Planner
+from indextables.plan.report import Recorder
 from indextables.storage.base import LogStore
 
 

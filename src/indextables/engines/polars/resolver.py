@@ -11,7 +11,7 @@ from indextables.core.predicate.nodes import And, Predicate
 from indextables.engines.polars.expressions import predicate_of
 from indextables.engines.polars.frames import lazy_frame, polars_schema
 from indextables.errors import SchemaMismatchError
-from indextables.plan.planner_planner import Planner
+from indextables.plan.planner import Planner
 
 
 class TableResolver(LazyFrameResolver):

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from indextables.engines.polars.frames import planning_source
-from indextables.plan.planner_planner import Planner
+from indextables.plan.planner import Planner
 from indextables.storage.base import LogStore
 
 

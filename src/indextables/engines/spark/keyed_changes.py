@@ -32,8 +32,7 @@ from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Remove
 from indextables.ops.target import config_for, write_target
 from indextables.plan.merge_rule import MergeRule
-from indextables.plan.slices import Slices
-from indextables.plan.snapshot_slices import slices_of
+from indextables.plan.slices import Slices, slices_of
 
 
 @dataclass

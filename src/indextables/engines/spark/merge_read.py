@@ -28,8 +28,7 @@ from indextables.engines.spark.relation import Part, native_frame
 from indextables.engines.spark.tables import SparkTable
 from indextables.log.state.snapshot import Snapshot
 from indextables.plan.merge_rule import MergeMode, MergeRule
-from indextables.plan.slices import Block, PrunedSlices, Slices, prune_slices
-from indextables.plan.snapshot_slices import slices_of
+from indextables.plan.slices import Block, PrunedSlices, Slices, prune_slices, slices_of
 
 _NEWEST: Final = "__indextables_newest"
 _DELETED: Final = "__indextables_deleted"
