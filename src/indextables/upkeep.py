@@ -15,9 +15,7 @@ from indextables.arguments import (
     predicate_of,
     settings_of,
 )
-from indextables.arrow.executor import ArrowExecutor
 from indextables.config import TARGET_FILE_SIZE, Config
-from indextables.core.curves import Curve
 from indextables.errors import ConfigError
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops import analyze as _analyze
@@ -31,6 +29,8 @@ from indextables.ops.result import CommitResult
 from indextables.ops.rollback import rollback
 from indextables.ops.time_travel import TruncationPlan, truncate_time_travel
 from indextables.ops.vacuum import VacuumPlan, vacuum
+from indextables.parquet.write.curves import Curve
+from indextables.parquet.write.executor import ArrowExecutor
 from indextables.storage.base import LogStore
 
 

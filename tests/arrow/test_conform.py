@@ -9,8 +9,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from indextables.arrow.align import align
-from indextables.arrow.conform import as_reader, check_fits, conform, source_schema
+from indextables.parquet.read.align import align
+from indextables.parquet.write.conform import as_reader, check_fits, conform, source_schema
 from indextables.core.types import schema_from_arrow, schema_to_arrow
 from indextables.errors import SchemaMismatchError, UnsupportedTypeError
 

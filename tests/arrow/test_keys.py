@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indextables.arrow.keys import (
+from indextables.parquet.read.key_index import (
     KeyIndex,
     distinct_numbers,
     hidden_mask,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.slices import File, SliceWriter
 
 import indextables as it
-from indextables.arrow.read import Reading, read_batches, units_of
+from indextables.parquet.read.read import Reading, read_batches, units_of
 from indextables.plan.planner import Planner
 
 OLD = pa.schema(

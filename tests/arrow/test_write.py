@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indextables.arrow import write as write_module
-from indextables.arrow.conform import conform
-from indextables.arrow.partition import escape_segment, group_rows, unescape_segment
-from indextables.arrow.write import WriteTarget, write_splits
+from indextables.parquet.write import write as write_module
+from indextables.parquet.write.conform import conform
+from indextables.parquet.read.partition import escape_segment, group_rows, unescape_segment
+from indextables.parquet.write.write import WriteTarget, write_splits
 from indextables.config import Config
 from indextables.core.stats import stats_columns
 from indextables.core.stats.truncate import TruncationOptions

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indextables.core.curves import Ranker, _hilbert_transpose, bits_for, interleave
+from indextables.parquet.write.curves import Ranker, _hilbert_transpose, bits_for, interleave
 
 
 def cells(dimensions: int, bits: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pytest
 
-from indextables.arrow.executor import ArrowExecutor
+from indextables.parquet.write.executor import ArrowExecutor
 from indextables.errors import (
     CommitConflictError,
     ConfigError,

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 import indextables as it
-from indextables.arrow.conform import conform
-from indextables.arrow.write import write_splits
+from indextables.parquet.write.conform import conform
+from indextables.parquet.write.write import write_splits
 from indextables.core.types import StructType
 from indextables.log.wire.actions import Add
 from indextables.log.commit.intent import Append, CommitPlan

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import indextables as it
-from indextables.arrow.filters import to_row_mask, truth_of
-from indextables.arrow.read import Reading, read_batches
+from indextables.parquet.read.filters import to_row_mask, truth_of
+from indextables.parquet.read.read import Reading, read_batches
 from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.prune.evaluate import must_match

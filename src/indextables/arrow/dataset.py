@@ -15,12 +15,12 @@ import pyarrow.dataset as ds
 from pyarrow.fs import LocalFileSystem
 
 from indextables.arrow.expressions import Rules, by_sql_rules, fields_of, predicate_of
-from indextables.arrow.filters import check_evaluable
-from indextables.arrow.read import THREADS, Reading, Unit, count_rows, read_batches, units_of
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.types import PrimitiveType, schema_to_arrow
 from indextables.errors import PredicateError
 from indextables.log.state.rows import Split
+from indextables.parquet.read.filters import check_evaluable
+from indextables.parquet.read.read import THREADS, Reading, Unit, count_rows, read_batches, units_of
 from indextables.plan.planner import Plan, Planner
 from indextables.plan.report import Recorder
 

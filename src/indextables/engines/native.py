@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from indextables.arrow.read import plain_files
 from indextables.core.prune.source import FileMask
 from indextables.core.types import DataType, DecimalType, Field, PrimitiveType, StructType
+from indextables.parquet.read.read import plain_files
 from indextables.plan.planner import Plan
 from indextables.plan.report import Recorder
 from indextables.storage.base import LogStore

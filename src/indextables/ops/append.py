@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from indextables.arrow.write import Written
 from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -15,6 +14,7 @@ from indextables.ops.result import CommitResult, commit, is_done
 from indextables.ops.schema import evolved, merged_schema, settle
 from indextables.ops.target import config_for, write_target
 from indextables.ops.upsert import upsert
+from indextables.parquet.write.write import Written
 from indextables.plan.merge_rule import RECORD_KEY
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from indextables.arrow.partition import partition_scalar
 from indextables.errors import IndexTablesError, LogCorruptedError
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -15,6 +14,7 @@ from indextables.ops.check_rows import check_rows
 from indextables.ops.check_slices import check_keys, check_slices
 from indextables.ops.executor import Executor
 from indextables.ops.problem import Problem
+from indextables.parquet.read.partition import partition_scalar
 from indextables.storage.base import ObjectMeta
 
 Progress: TypeAlias = Callable[[int, int], None]

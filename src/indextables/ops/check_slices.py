@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.arrow.keys import KeyIndex
-from indextables.arrow.read import Reading, Unit, read_batches, units_of
 from indextables.errors import IndexTablesError, ProtocolError
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
 from indextables.ops.problem import Problem
+from indextables.parquet.read.key_index import KeyIndex
+from indextables.parquet.read.read import Reading, Unit, read_batches, units_of
 from indextables.plan.column_sets import columns_set
 from indextables.plan.merge_rule import MergeRule
 from indextables.plan.planner import plan_files

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from indextables.arrow.write import Written
 from indextables.errors import ConfigError
 from indextables.log.commit.intent import CommitPlan, Compact, Group
 from indextables.log.state.snapshot import Snapshot
@@ -25,6 +24,7 @@ from indextables.ops.condition import Condition
 from indextables.ops.executor import Executor
 from indextables.ops.result import CommitResult, commit
 from indextables.ops.target import config_for, write_target
+from indextables.parquet.write.write import Written
 from indextables.plan.merge_rule import MergeRule, Piece
 from indextables.plan.planner import plan_files
 from indextables.plan.slices import Block, slices_of

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from indextables.arrow.filters import check_evaluable
-from indextables.arrow.write import Written
 from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.predicate.to_sql import to_sql
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Metadata
 from indextables.ops.partitions import partition_condition
+from indextables.parquet.read.filters import check_evaluable
+from indextables.parquet.write.write import Written
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.arrow.footers import read_footers, stats_from_footer
 from indextables.arrow.hive import HiveColumn, hive_columns, hive_values
 from indextables.arrow.int96 import arrow_schema_of
 from indextables.core.stats import stats_columns
@@ -36,6 +35,7 @@ from indextables.ops.foreign import (
 from indextables.ops.result import CommitResult
 from indextables.ops.schema import check_names
 from indextables.ops.target import config_for, truncation_for
+from indextables.parquet.read.footers_footers import read_footers, stats_from_footer
 from indextables.storage.base import LogStore, ObjectMeta
 
 

@@ -10,7 +10,6 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from indextables.arrow.conform import source_schema
 from indextables.core.stats import stats_columns
 from indextables.core.stats.truncation_options import TruncationOptions
 from indextables.core.types import (
@@ -35,6 +34,7 @@ from indextables.ops.record_key import key_properties, top_level
 from indextables.ops.result import CommitResult
 from indextables.ops.schema import check_names
 from indextables.ops.target import config_for
+from indextables.parquet.write.conform import source_schema
 from indextables.plan.merge_rule import RECORD_KEY
 
 

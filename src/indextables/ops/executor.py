@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from indextables.arrow.write import Rewritten, WriteTarget, Written
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.stats import SplitStats
 from indextables.core.types import FieldPath, StructType
 from indextables.log.state.rows import Split
+from indextables.parquet.write.write import Rewritten, WriteTarget, Written
 from indextables.plan.merge_rule import Piece
 
 

@@ -14,11 +14,6 @@ from typing import Any, Final, Literal, Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
-from indextables.arrow.conform import check_fits, conform
-from indextables.arrow.keys import KeyIndex, Numbers, surely_distinct
-from indextables.arrow.log_files import as_new_groups, write_log
-from indextables.arrow.place import Home, key_condition
-from indextables.arrow.write import WriteTarget, Written, write_splits
 from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.types import StructType, schema_to_arrow
@@ -30,6 +25,11 @@ from indextables.log.wire.actions import Add, Metadata
 from indextables.ops.executor import Executor
 from indextables.ops.result import CommitResult, commit
 from indextables.ops.target import config_for, write_target
+from indextables.parquet.read.key_index import KeyIndex, Numbers, surely_distinct
+from indextables.parquet.read.key_lookup import Home, key_condition
+from indextables.parquet.write.conform import check_fits, conform
+from indextables.parquet.write.log_files import as_new_groups, write_log
+from indextables.parquet.write.write import WriteTarget, Written, write_splits
 from indextables.plan.merge_rule import MergeRule
 from indextables.storage.base import LogStore
 

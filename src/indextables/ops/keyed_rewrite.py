@@ -15,12 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from indextables.arrow.conform import conform, source_schema
-from indextables.arrow.executor import all_within
-from indextables.arrow.keys import KeyIndex, repeated_mask
-from indextables.arrow.place import Home, live_places
-from indextables.arrow.read import Reading
-from indextables.arrow.write import Written
 from indextables.core.prune.evaluate import may_match
 from indextables.core.types import StructType, schema_to_arrow
 from indextables.log.commit.intent import CommitPlan, Rewrite
@@ -42,6 +36,12 @@ from indextables.ops.keyed import (
 from indextables.ops.matching import Mask, Matcher
 from indextables.ops.result import CommitResult
 from indextables.ops.schema import evolved, merged_schema
+from indextables.parquet.read.key_index import KeyIndex, repeated_mask
+from indextables.parquet.read.key_lookup import Home, live_places
+from indextables.parquet.read.read import Reading
+from indextables.parquet.write.conform import conform, source_schema
+from indextables.parquet.write.executor import all_within
+from indextables.parquet.write.write import Written
 
 
 def delete_by_key(

@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.arrow.place import Home
-from indextables.arrow.read import Reading, Unit, read_batches, units_of
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.prune.evaluate import must_match
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
+from indextables.parquet.read.key_lookup import Home
+from indextables.parquet.read.read import Reading, Unit, read_batches, units_of
 from indextables.plan.planner import plan_files
 from indextables.plan.slices import slices_of
 from indextables.storage.base import LogStore

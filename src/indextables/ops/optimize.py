@@ -15,9 +15,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from indextables.arrow.write import Written
 from indextables.config import TARGET_FILE_SIZE
-from indextables.core.curves import Curve
 from indextables.core.prune.evaluate import may_match
 from indextables.core.types import is_orderable, resolve, type_name
 from indextables.errors import ConfigError, SchemaError
@@ -30,6 +28,8 @@ from indextables.ops.executor import Executor
 from indextables.ops.result import CommitResult, commit
 from indextables.ops.rewrite import Condition
 from indextables.ops.target import config_for, write_target
+from indextables.parquet.write.curves import Curve
+from indextables.parquet.write.write import Written
 
 CLUSTERED_BY: Final = "clusteredBy"
 """The tag of a split that says along which curve its rows were laid."""

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from indextables.arrow.write import Written
 from indextables.log.commit.intent import CommitPlan, Rewrite
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -17,6 +16,7 @@ from indextables.ops.executor import Executor
 from indextables.ops.keyed import write_first
 from indextables.ops.result import CommitResult, commit
 from indextables.ops.target import config_for, write_target
+from indextables.parquet.write.write import Written
 
 
 def replace_table(

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.arrow.write import Rewritten, Written
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.prune.evaluate import may_match, must_match
 from indextables.log.commit.intent import CommitPlan, Rewrite
@@ -25,6 +24,7 @@ from indextables.ops.keyed_rewrite import delete_by_key, overwrite_by_key
 from indextables.ops.result import CommitResult, commit, is_done
 from indextables.ops.schema import evolved, merged_schema, settle
 from indextables.ops.target import config_for, write_target
+from indextables.parquet.write.write import Rewritten, Written
 from indextables.plan.merge_rule import RECORD_KEY
 
 __all__ = ["Condition", "RewritePlanner", "SamePartitions", "delete", "overwrite"]

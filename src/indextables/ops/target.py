@@ -8,12 +8,12 @@ from functools import lru_cache
 from typing import Any, Final
 from uuid import uuid4
 
-from indextables.arrow.write import WriteTarget
 from indextables.config import TARGET_FILE_SIZE, Config
 from indextables.core.stats import stats_columns
 from indextables.core.stats.truncate import TruncationOptions
 from indextables.core.stats.truncation_options import ignored_overrides
 from indextables.log.wire.actions import Metadata
+from indextables.parquet.write.write import WriteTarget
 from indextables.plan.merge_rule import MergeRule
 
 _logger: Final = logging.getLogger(__name__)

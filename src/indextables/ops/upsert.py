@@ -10,10 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from indextables.arrow.keys import KeyIndex, Numbers, distinct_numbers
-from indextables.arrow.place import Home, Places, key_condition, live_places
-from indextables.arrow.read import Reading, read_batches, units_of
-from indextables.arrow.write import Written, partition_texts
 from indextables.core.prune.evaluate import may_match
 from indextables.core.types import schema_to_arrow
 from indextables.log.commit.intent import CommitPlan, Upsert
@@ -35,6 +31,10 @@ from indextables.ops.keyed import (
 )
 from indextables.ops.result import CommitResult, is_done
 from indextables.ops.target import config_for
+from indextables.parquet.read.key_index import KeyIndex, Numbers, distinct_numbers
+from indextables.parquet.read.key_lookup import Home, Places, key_condition, live_places
+from indextables.parquet.read.read import Reading, read_batches, units_of
+from indextables.parquet.write.write import Written, partition_texts
 from indextables.plan.planner import plan_files
 
 Mask = npt.NDArray[np.bool_]

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
-from indextables.arrow.executor import ArrowExecutor
 from indextables.config import Config
 from indextables.errors import PredicateError, SqlSyntaxError
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.executor import Executor
+from indextables.parquet.write.executor import ArrowExecutor
 from indextables.sql.lexer import Token, tokenize
 
 Arguments: TypeAlias = Mapping[str, str]

@@ -8,7 +8,6 @@ from typing import Any, Final
 import pyarrow as pa
 
 from indextables.config import VACUUM_RETENTION
-from indextables.core.curves import Curve
 from indextables.core.types import parse_path
 from indextables.errors import SqlSyntaxError
 from indextables.ops.analyze import analyze
@@ -17,6 +16,7 @@ from indextables.ops.describe_log import LOG_COLUMNS, describe_log
 from indextables.ops.optimize import Clustering, optimize
 from indextables.ops.time_travel import truncate_time_travel
 from indextables.ops.vacuum import vacuum
+from indextables.parquet.write.curves import Curve
 from indextables.sql.grammar import Arguments, Command, Context, executor_of
 from indextables.sql.predicate import parse_predicate
 

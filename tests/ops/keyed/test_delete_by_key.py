@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import indextables as it
-from indextables.arrow.executor import ArrowExecutor
+from indextables.parquet.write.executor import ArrowExecutor
 from indextables.errors import DuplicateKeyError, PredicateError
 from indextables.log.wire.actions import Txn
 from indextables.log.transaction_log import TransactionLog

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import indextables as it
-from indextables.arrow.executor import ArrowExecutor
+from indextables.parquet.write.executor import ArrowExecutor
 from indextables.errors import (
     ConfigError,
     DuplicateKeyError,

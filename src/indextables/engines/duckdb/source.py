@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 from duckdb._sources import ArrowScanSource
 
-from indextables.arrow.filters import is_evaluable
-from indextables.arrow.read import Reading, read_batches, units_of
 from indextables.core.predicate.nodes import And, Predicate
 from indextables.core.types import schema_to_arrow
 from indextables.engines.duckdb.conditions import predicate_of
+from indextables.parquet.read.filters import is_evaluable
+from indextables.parquet.read.read import Reading, read_batches, units_of
 from indextables.plan.planner import Planner
 from indextables.plan.report import Recorder
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, assert_never
 
-from indextables.arrow.partition import partition_text
 from indextables.core.prune.partitions import partition_value
 from indextables.core.types import (
     DataType,
@@ -17,6 +16,7 @@ from indextables.core.types import (
     StructType,
 )
 from indextables.engines.native import NativeGroup
+from indextables.parquet.read.partition import partition_text
 
 _NAMES: Final = {
     "byte": "TINYINT",

@@ -12,7 +12,6 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.arrow.write import WriteTarget, Written
 from indextables.core.prune.source import FileMask
 from indextables.engines.spark.attributes import quoted
 from indextables.engines.spark.change_rows import ACTION, Target
@@ -22,6 +21,7 @@ from indextables.engines.spark.native_write import NativeWriter
 from indextables.engines.spark.relation import Part, native_frame
 from indextables.engines.spark.tables import SparkTable
 from indextables.log.state.snapshot import Snapshot
+from indextables.parquet.write.write import WriteTarget, Written
 
 ROW: Final = "__indextables_row"
 """The place of a row in its file."""

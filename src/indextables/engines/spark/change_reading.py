@@ -11,7 +11,6 @@ import orjson
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.arrow.filters import is_evaluable
 from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import Constant, Opaque, Predicate
 from indextables.core.predicate.tree import fold
@@ -32,6 +31,7 @@ from indextables.engines.spark.relation import native_frame
 from indextables.engines.spark.tables import SparkTable
 from indextables.errors import PredicateError, UnknownColumnError
 from indextables.log.state.snapshot import Snapshot
+from indextables.parquet.read.filters import is_evaluable
 
 _LOGICAL: Final = "org.apache.spark.sql.catalyst.plans.logical"
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from indextables.arrow.write import Written
 from indextables.config import Config
 from indextables.engines.spark.change_copy import Counted, rows_with_places, write_copies
 from indextables.engines.spark.change_reading import Reading
@@ -31,6 +30,7 @@ from indextables.log.wire.actions import Remove
 from indextables.ops.result import CommitResult, commit
 from indextables.ops.rewrite import Condition, delete
 from indextables.ops.target import config_for, write_target
+from indextables.parquet.write.write import Written
 from indextables.plan.merge_rule import RECORD_KEY
 
 _logger: Final = logging.getLogger(__name__)

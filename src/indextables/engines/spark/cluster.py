@@ -10,8 +10,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.arrow.write import WriteTarget, Written
-from indextables.core.curves import Curve, Ranker
 from indextables.engines.spark.attributes import quoted
 from indextables.engines.spark.files import GROUP, check_all_read, read_groups
 from indextables.engines.spark.gateway import use_own_python
@@ -19,6 +17,8 @@ from indextables.engines.spark.native_write import NativeWriter, as_written
 from indextables.engines.spark.rewrite import group_files
 from indextables.log.state.rows import Split
 from indextables.ops.optimize import Clustering
+from indextables.parquet.write.curves import Curve, Ranker
+from indextables.parquet.write.write import WriteTarget, Written
 
 _KEY: Final = "__indextables_place"
 _SAMPLE: Final = 200_000

@@ -10,8 +10,6 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.arrow.fold import fold_slices
-from indextables.arrow.write import Rewritten, WriteTarget, Written
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.stats import SplitStats
 from indextables.core.types import FieldPath, PrimitiveType, StructType
@@ -26,6 +24,8 @@ from indextables.engines.spark.rewrite import rewrite_splits
 from indextables.engines.spark.row_checks import inside
 from indextables.errors import IndexTablesError, UnsupportedTypeError
 from indextables.log.state.rows import Split
+from indextables.parquet.write.compact import fold_slices
+from indextables.parquet.write.write import Rewritten, WriteTarget, Written
 from indextables.plan.merge_rule import Piece
 from indextables.storage.base import LogStore
 

@@ -13,9 +13,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from indextables.arrow.footers import read_footers
-from indextables.arrow.partition import partition_scalar
-from indextables.arrow.write import WriteTarget
 from indextables.core.types import Field, StructType, schema_to_json, type_to_arrow
 from indextables.engines.spark.fit import as_nullable
 from indextables.engines.spark.location import Place
@@ -23,6 +20,9 @@ from indextables.engines.spark.row_group_filters import ALL_FILES, ANY_NAME, UNF
 from indextables.errors import ObjectNotFoundError, StorageError
 from indextables.log.state.rows import Split
 from indextables.log.wire.actions import Add
+from indextables.parquet.read.footers_footers import read_footers
+from indextables.parquet.read.partition import partition_scalar
+from indextables.parquet.write.write import WriteTarget
 from indextables.storage.base import LogStore
 
 GROUP: Final = "__indextables_group"

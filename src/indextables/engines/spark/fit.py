@@ -11,7 +11,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from indextables.arrow.conform import check_fits
 from indextables.core.types import (
     DataType,
     Field,
@@ -28,6 +27,7 @@ from indextables.engines.spark.gateway import jvm_tools
 from indextables.engines.spark.nested_nulls import forbidden_nulls
 from indextables.engines.spark.row_checks import fitting, not_null, without
 from indextables.errors import SchemaMismatchError
+from indextables.parquet.write.conform import check_fits
 
 _HINT: Final = (
     "cast, add or drop these columns; option('mergeSchema', 'true') adds new columns to the table and "

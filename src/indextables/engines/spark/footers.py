@@ -8,10 +8,10 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from indextables.arrow.footers import read_footers, stats_from_footer
 from indextables.core.stats import SplitStats
 from indextables.core.types import FieldPath, StructType
 from indextables.engines.spark.distribute import distribute
+from indextables.parquet.read.footers_footers import read_footers, stats_from_footer
 from indextables.storage.base import LogStore
 
 MANY: Final = 2_000

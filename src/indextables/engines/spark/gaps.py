@@ -7,13 +7,13 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from indextables.arrow.write import WriteTarget
 from indextables.core.stats import SplitStats
 from indextables.core.stats.collect import exchange_columns
 from indextables.core.stats.truncate import TruncationOptions
 from indextables.core.types import FieldPath, Leaf, PrimitiveType, is_float, is_orderable, leaves
 from indextables.engines.spark.location import Place
 from indextables.engines.spark.measure import Measurement, measure
+from indextables.parquet.write.write import WriteTarget
 
 _TEXT: Final = (PrimitiveType("string"), PrimitiveType("binary"))
 # Spark's writer leaves out bounds that take more than 4096 bytes together, so one of them has more than

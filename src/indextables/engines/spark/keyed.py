@@ -19,8 +19,6 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.arrow.log_files import as_new_groups
-from indextables.arrow.write import WriteTarget, Written
 from indextables.core.types import PrimitiveType, StructType
 from indextables.engines.spark.attributes import quoted
 from indextables.engines.spark.change_rows import ACTION, Target
@@ -32,6 +30,8 @@ from indextables.errors import DuplicateKeyError
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Add, Metadata
 from indextables.ops.keyed import adds_of, metrics_of
+from indextables.parquet.write.log_files import as_new_groups
+from indextables.parquet.write.write import WriteTarget, Written
 from indextables.plan.column_sets import TAG
 from indextables.plan.merge_rule import MergeRule
 

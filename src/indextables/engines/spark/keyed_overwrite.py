@@ -12,8 +12,6 @@ import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.arrow.log_files import as_new_groups
-from indextables.arrow.write import WriteTarget, Written
 from indextables.core.predicate.nodes import Constant, Predicate
 from indextables.core.predicate.to_sql import to_spark_sql
 from indextables.core.prune.source import FileMask
@@ -41,6 +39,8 @@ from indextables.ops.keyed import metrics_of, rule_of
 from indextables.ops.result import CommitResult, commit, is_done
 from indextables.ops.schema import evolved, merged_schema, settle
 from indextables.ops.target import config_for, write_target
+from indextables.parquet.write.log_files import as_new_groups
+from indextables.parquet.write.write import WriteTarget, Written
 from indextables.plan.merge_rule import MergeRule
 
 

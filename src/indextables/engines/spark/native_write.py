@@ -10,8 +10,6 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.arrow.partition import NULL_DIRECTORY, partition_text, unescape_segment
-from indextables.arrow.write import WriteTarget, Written
 from indextables.core.prune.partitions import decode_partition
 from indextables.core.stats import SplitStats
 from indextables.core.stats.truncate import TruncationMetrics, log_truncation, truncate_stats
@@ -23,6 +21,8 @@ from indextables.engines.spark.location import Place
 from indextables.engines.spark.row_checks import nameable, not_null, promises_in_words
 from indextables.engines.spark.write_directory import fresh_directory
 from indextables.log.wire.actions import Add
+from indextables.parquet.read.partition import NULL_DIRECTORY, partition_text, unescape_segment
+from indextables.parquet.write.write import WriteTarget, Written
 
 _OPTIONS: Final[Mapping[str, str]] = {
     # INT96, the default, has no statistics

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.arrow.partition import partition_text
 from indextables.core.prune.partitions import decode_partition
 from indextables.core.types import DataType, PrimitiveType, resolve, type_name
 from indextables.engines.spark.fit import spark_type
 from indextables.engines.spark.statements import Insert
 from indextables.errors import SchemaMismatchError
 from indextables.log.state.snapshot import Snapshot
+from indextables.parquet.read.partition import partition_text
 
 
 class FixedValue(NamedTuple):

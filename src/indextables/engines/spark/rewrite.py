@@ -9,7 +9,6 @@ from dataclasses import replace
 from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.arrow.write import Rewritten, WriteTarget, Written
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.predicate.to_sql import to_spark_sql
 from indextables.engines.spark.attributes import quoted
@@ -21,6 +20,7 @@ from indextables.engines.spark.native_write import (
 )
 from indextables.log.state.rows import Split
 from indextables.log.wire.actions import Add
+from indextables.parquet.write.write import Rewritten, WriteTarget, Written
 from indextables.storage.base import LogStore
 
 

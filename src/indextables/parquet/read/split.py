@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from indextables.arrow.footers import stats_from_footer
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.predicate.tree import columns_of
 from indextables.core.prune.evaluate import may_match
@@ -14,6 +13,7 @@ from indextables.core.prune.index import ColumnStatsIndex, source_of
 from indextables.core.stats import SplitStats
 from indextables.core.types import FieldPath, StructType, leaves
 from indextables.log.state.rows import Split
+from indextables.parquet.read.footers_footers import stats_from_footer
 
 
 def row_groups_to_read(

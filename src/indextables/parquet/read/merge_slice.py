@@ -13,11 +13,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from indextables.arrow.filters import to_row_mask
-from indextables.arrow.keys import KeyIndex, Numbers, hidden_mask
-from indextables.arrow.split_reader import Reading, read_split
 from indextables.core.types import StructType, schema_to_arrow
 from indextables.log.state.rows import Split
+from indextables.parquet.read.filters import to_row_mask
+from indextables.parquet.read.key_index import KeyIndex, Numbers, hidden_mask
+from indextables.parquet.read.split_reader import Reading, read_split
 from indextables.plan.column_sets import columns_set
 from indextables.plan.merge_rule import Piece
 from indextables.plan.report import Recorder

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.arrow.keys import KeyIndex, Numbers, distinct_numbers
-from indextables.arrow.read import Reading, read_batches
 from indextables.core.predicate.nodes import And, Compare, IsIn, Literal, Predicate, Ref
 from indextables.core.types import DataType, StructType
 from indextables.errors import ProtocolError
 from indextables.log.state.rows import Split
+from indextables.parquet.read.key_index import KeyIndex, Numbers, distinct_numbers
+from indextables.parquet.read.read import Reading, read_batches
 from indextables.storage.base import LogStore
 
 LONGEST_LIST: Final = 4096

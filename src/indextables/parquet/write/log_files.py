@@ -10,10 +10,10 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from indextables.arrow.partition import partition_directory
-from indextables.arrow.place import Home
-from indextables.arrow.write import WriteTarget, Written, write_splits
 from indextables.core.types import StructType
+from indextables.parquet.read.key_lookup import Home
+from indextables.parquet.read.partition import partition_directory
+from indextables.parquet.write.write import WriteTarget, Written, write_splits
 from indextables.plan.column_sets import TAG
 from indextables.storage.base import LogStore
 

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from indextables.arrow.read import Reading, read_batches
-from indextables.arrow.write import WriteTarget, Written, write_splits
-from indextables.core.curves import Curve, Ranker
 from indextables.log.state.rows import Split
+from indextables.parquet.read.read import Reading, read_batches
+from indextables.parquet.write.curves import Curve, Ranker
+from indextables.parquet.write.write import WriteTarget, Written, write_splits
 from indextables.storage.base import LogStore
 
 _WHOLE: Final = 1 << 62

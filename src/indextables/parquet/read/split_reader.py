@@ -9,15 +9,15 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from indextables.arrow.align import align
-from indextables.arrow.filters import to_row_mask
-from indextables.arrow.partition import partition_scalar
-from indextables.arrow.row_groups import row_groups_to_read
 from indextables.core.predicate.nodes import And, Predicate
 from indextables.core.predicate.tree import columns_of
 from indextables.core.types import Field, StructType, schema_to_arrow, type_to_arrow
 from indextables.errors import ObjectNotFoundError, StorageError
 from indextables.log.state.rows import Split
+from indextables.parquet.read.align import align
+from indextables.parquet.read.filters import to_row_mask
+from indextables.parquet.read.partition import partition_scalar
+from indextables.parquet.read.split import row_groups_to_read
 from indextables.plan.report import Recorder
 from indextables.storage.base import LogStore, failure
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from indextables.arrow.read import Reading, Unit, read_batches
-from indextables.arrow.write import WriteTarget, Written, write_splits
+from indextables.parquet.read.read import Reading, Unit, read_batches
+from indextables.parquet.write.write import WriteTarget, Written, write_splits
 from indextables.plan.merge_rule import MergeMode, Piece
 from indextables.storage.base import LogStore
 

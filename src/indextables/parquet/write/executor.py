@@ -11,12 +11,6 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.arrow.cluster import lay_out, pack
-from indextables.arrow.conform import as_reader, check_fits, conform, source_schema
-from indextables.arrow.filters import to_row_mask
-from indextables.arrow.fold import fold_slices
-from indextables.arrow.read import Reading, count_rows, read_batches
-from indextables.arrow.write import Rewritten, WriteTarget, Written, write_splits
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.stats import SplitStats, collect_stats
 from indextables.core.stats.collect import merge_stats
@@ -24,6 +18,12 @@ from indextables.core.types import FieldPath, StructType
 from indextables.errors import PredicateError, StorageError
 from indextables.log.state.rows import Split
 from indextables.log.wire.actions import Add
+from indextables.parquet.read.filters import to_row_mask
+from indextables.parquet.read.read import Reading, count_rows, read_batches
+from indextables.parquet.write.cluster import lay_out, pack
+from indextables.parquet.write.compact import fold_slices
+from indextables.parquet.write.conform import as_reader, check_fits, conform, source_schema
+from indextables.parquet.write.write import Rewritten, WriteTarget, Written, write_splits
 from indextables.plan.merge_rule import Piece
 from indextables.storage.base import LogStore
 

@@ -11,11 +11,11 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.arrow.merge import read_piece
-from indextables.arrow.readahead import in_order
-from indextables.arrow.split_reader import Reading, open_split, read_split
 from indextables.core.prune.source import FileMask, as_mask
 from indextables.log.state.rows import Split
+from indextables.parquet.read.merge import read_piece
+from indextables.parquet.read.readahead import in_order
+from indextables.parquet.read.split_reader import Reading, open_split, read_split
 from indextables.plan.merge_rule import Piece
 from indextables.plan.planner import Plan
 from indextables.plan.report import Recorder

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from indextables.arrow.combine import combined_rows
-from indextables.arrow.filters import to_row_mask
-from indextables.arrow.keys import KeyIndex, Numbers, newer_mask
-from indextables.arrow.split_reader import Reading, read_split
 from indextables.log.state.rows import Split
+from indextables.parquet.read.filters import to_row_mask
+from indextables.parquet.read.key_index import KeyIndex, Numbers, newer_mask
+from indextables.parquet.read.merge_slice import combined_rows
+from indextables.parquet.read.split_reader import Reading, read_split
 from indextables.plan.merge_rule import MergeMode, Piece
 from indextables.plan.report import Recorder
 

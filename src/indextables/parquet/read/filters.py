@@ -9,7 +9,6 @@ from typing import Any, Final, assert_never
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.arrow.casts import compare_with_casts, is_in_with_casts
 from indextables.core.predicate.like import like_regex
 from indextables.core.predicate.nodes import (
     And,
@@ -33,6 +32,7 @@ from indextables.core.predicate.nodes import (
 from indextables.core.predicate.tree import fold
 from indextables.core.types import FieldPath, path_text
 from indextables.errors import PredicateError
+from indextables.parquet.read.row_filter import compare_with_casts, is_in_with_casts
 
 __all__ = [
     "check_evaluable",

@@ -11,8 +11,6 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 
-from indextables.arrow.parquet import ParquetSplit, float_fields, nan_columns
-from indextables.arrow.partition import group_rows, partition_directory, partition_text
 from indextables.core.stats import SplitStats, collect_stats
 from indextables.core.stats.collect import merge_stats
 from indextables.core.stats.truncate import (
@@ -24,6 +22,8 @@ from indextables.core.stats.truncate import (
 from indextables.core.types import FieldPath, StructType
 from indextables.errors import SchemaMismatchError
 from indextables.log.wire.actions import Add
+from indextables.parquet.read.partition import group_rows, partition_directory, partition_text
+from indextables.parquet.write.split_writer import ParquetSplit, float_fields, nan_columns
 from indextables.storage.base import LogStore
 
 ROW_GROUP_BYTES: Final = 64 << 20

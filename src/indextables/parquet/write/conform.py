@@ -12,7 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.arrow.align import align
 from indextables.core.types import (
     DataType,
     Field,
@@ -27,6 +26,7 @@ from indextables.core.types import (
 )
 from indextables.core.types.arrow import check_arrow_levels
 from indextables.errors import SchemaMismatchError, UnsupportedTypeError
+from indextables.parquet.read.align import align
 
 
 def as_reader(data: Any) -> pa.RecordBatchReader:

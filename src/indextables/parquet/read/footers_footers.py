@@ -16,7 +16,6 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from indextables.arrow.footer_values import ColumnChunk, bound_of
 from indextables.core.stats import SplitStats
 from indextables.core.stats.values import Physical
 from indextables.core.types import (
@@ -29,6 +28,7 @@ from indextables.core.types import (
     leaves,
 )
 from indextables.errors import NotATableError, ObjectNotFoundError, StorageError
+from indextables.parquet.read.footers import ColumnChunk, bound_of
 from indextables.storage.base import failure
 
 _TEXT: Final = (PrimitiveType("string"), PrimitiveType("binary"))

@@ -1,0 +1,1 @@
+"""Reads splits and slices into rows, and statistics from Parquet footers."""
