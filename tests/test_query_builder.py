@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indextables.parquet.read.filters import evaluable_part, to_row_mask
+from indextables.parquet.read.row_filter import evaluable_part, to_row_mask
 from indextables.core.bind.bind import bind
 from indextables.core.stats.collect import collect_stats
 from indextables.core.prune.index import ColumnStatsIndex, source_of

@@ -13,8 +13,8 @@ from indextables.core.types import StructType, resolve
 from indextables.engines.frames import duckdb_relation, pandas_frame, polars_frame
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
-from indextables.parquet.read.filters import check_evaluable
 from indextables.parquet.read.read import Reading, count_rows, read_batches, units_of
+from indextables.parquet.read.row_filter import check_evaluable
 from indextables.plan.planner import Plan
 from indextables.plan.report import PruneReport, Recorder
 from indextables.storage.base import LogStore

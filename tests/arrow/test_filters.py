@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from indextables.parquet.read.filters import check_evaluable, to_row_mask, truth_of
+from indextables.parquet.read.row_filter import check_evaluable, to_row_mask, truth_of
 from indextables.core.bind.bind import bind
 from indextables.core.predicate.col import col
 from indextables.core.predicate.like import like

@@ -18,7 +18,7 @@ from pyarrow import fs
 from support.strategies import all_paths, long_text, tables
 from hypothesis import strategies as st
 
-from indextables.parquet.read.footers_footers import read_footers, stats_from_footer
+from indextables.parquet.read.footers import read_footers, stats_from_footer
 from indextables.core.stats import SplitStats, collect_stats
 from indextables.core.types import (
     DecimalType,

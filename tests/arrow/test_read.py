@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import indextables as it
-from indextables.parquet.read.readahead import in_order
+from indextables.parquet.read.read import in_order
 from indextables.errors import ObjectNotFoundError, PredicateError, StorageError, UnknownColumnError
 
 SCHEMA = pa.schema(

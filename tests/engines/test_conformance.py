@@ -12,7 +12,7 @@ from support.conformance import ENGINES, Engine, conditions, make_table, plain_r
 from support.sliced_table import Sliced, make_slices
 
 import indextables as it
-from indextables.parquet.read.filters import to_row_mask
+from indextables.parquet.read.row_filter import to_row_mask
 from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import Compare, IsIn, IsNull, Literal, Not, Predicate, Ref
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from support.conformance import NEW, conditions, random_rows, to_sql
 
-from indextables.parquet.read.filters import evaluable_part, is_evaluable, to_row_mask
+from indextables.parquet.read.row_filter import evaluable_part, is_evaluable, to_row_mask
 from indextables.core.predicate.nodes import Constant, Opaque
 from indextables.core.predicate.tree import fold
 from indextables.core.types import schema_from_arrow

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from indextables.parquet.read.filters import check_evaluable, is_evaluable, truth_of
+from indextables.parquet.read.row_filter import check_evaluable, is_evaluable, truth_of
 from indextables.core.bind.bind import bind
 from indextables.core.types import schema_from_arrow
 from indextables.sql.predicate import parse_predicate

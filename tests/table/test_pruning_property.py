@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import indextables as it
-from indextables.parquet.read.filters import to_row_mask, truth_of
+from indextables.parquet.read.row_filter import to_row_mask, truth_of
 from indextables.parquet.read.read import Reading, read_batches
 from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import Predicate

@@ -19,8 +19,8 @@ from indextables.core.predicate.nodes import Predicate
 from indextables.core.types import PrimitiveType, schema_to_arrow
 from indextables.errors import PredicateError
 from indextables.log.state.rows import Split
-from indextables.parquet.read.filters import check_evaluable
 from indextables.parquet.read.read import THREADS, Reading, Unit, count_rows, read_batches, units_of
+from indextables.parquet.read.row_filter import check_evaluable
 from indextables.plan.planner import Plan, Planner
 from indextables.plan.report import Recorder
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from indextables.core.prune.partitions import decode_partition
 from indextables.core.types import DataType, PrimitiveType, schema_from_arrow, type_name
 from indextables.errors import SchemaMismatchError
-from indextables.parquet.read.partition import NULL_DIRECTORY, partition_text, unescape_segment
+from indextables.parquet.read.align import NULL_DIRECTORY, partition_text, unescape_segment
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from indextables.ops.check_rows import check_rows
 from indextables.ops.check_slices import check_keys, check_slices
 from indextables.ops.executor import Executor
 from indextables.ops.problem import Problem
-from indextables.parquet.read.partition import partition_scalar
+from indextables.parquet.read.align import partition_scalar
 from indextables.storage.base import ObjectMeta
 
 Progress: TypeAlias = Callable[[int, int], None]

@@ -35,7 +35,7 @@ from indextables.ops.foreign import (
 from indextables.ops.result import CommitResult
 from indextables.ops.schema import check_names
 from indextables.ops.target import config_for, truncation_for
-from indextables.parquet.read.footers_footers import read_footers, stats_from_footer
+from indextables.parquet.read.footers import read_footers, stats_from_footer
 from indextables.storage.base import LogStore, ObjectMeta
 
 

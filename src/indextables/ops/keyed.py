@@ -28,8 +28,7 @@ from indextables.ops.target import config_for, write_target
 from indextables.parquet.read.key_index import KeyIndex, Numbers, surely_distinct
 from indextables.parquet.read.key_lookup import Home, key_condition
 from indextables.parquet.write.conform import check_fits, conform
-from indextables.parquet.write.log_files import as_new_groups, write_log
-from indextables.parquet.write.write import WriteTarget, Written, write_splits
+from indextables.parquet.write.write import WriteTarget, Written, as_new_groups, write_log, write_splits
 from indextables.plan.merge_rule import MergeRule
 from indextables.storage.base import LogStore
 

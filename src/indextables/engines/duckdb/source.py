@@ -13,8 +13,8 @@ from duckdb._sources import ArrowScanSource
 from indextables.core.predicate.nodes import And, Predicate
 from indextables.core.types import schema_to_arrow
 from indextables.engines.duckdb.conditions import predicate_of
-from indextables.parquet.read.filters import is_evaluable
 from indextables.parquet.read.read import Reading, read_batches, units_of
+from indextables.parquet.read.row_filter import is_evaluable
 from indextables.plan.planner import Planner
 from indextables.plan.report import Recorder
 

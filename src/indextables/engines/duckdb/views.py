@@ -16,7 +16,7 @@ from indextables.core.types import (
     StructType,
 )
 from indextables.engines.native import NativeGroup
-from indextables.parquet.read.partition import partition_text
+from indextables.parquet.read.align import partition_text
 
 _NAMES: Final = {
     "byte": "TINYINT",

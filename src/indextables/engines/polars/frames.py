@@ -11,9 +11,9 @@ from polars.io.plugins import register_io_source
 from indextables.core.types import Field, StructType, schema_to_arrow
 from indextables.engines.native import NativeGroup, NativePlan, native_plan
 from indextables.engines.polars.expressions import predicate_of
-from indextables.parquet.read.filters import evaluable_part, is_evaluable
-from indextables.parquet.read.partition import partition_scalar
+from indextables.parquet.read.align import partition_scalar
 from indextables.parquet.read.read import Reading, read_batches, units_of
+from indextables.parquet.read.row_filter import evaluable_part, is_evaluable
 from indextables.plan.planner import Plan, Planner
 from indextables.plan.report import Recorder
 from indextables.storage.base import LogStore

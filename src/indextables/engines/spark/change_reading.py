@@ -31,7 +31,7 @@ from indextables.engines.spark.relation import native_frame
 from indextables.engines.spark.tables import SparkTable
 from indextables.errors import PredicateError, UnknownColumnError
 from indextables.log.state.snapshot import Snapshot
-from indextables.parquet.read.filters import is_evaluable
+from indextables.parquet.read.row_filter import is_evaluable
 
 _LOGICAL: Final = "org.apache.spark.sql.catalyst.plans.logical"
 

@@ -20,8 +20,8 @@ from indextables.engines.spark.row_group_filters import ALL_FILES, ANY_NAME, UNF
 from indextables.errors import ObjectNotFoundError, StorageError
 from indextables.log.state.rows import Split
 from indextables.log.wire.actions import Add
-from indextables.parquet.read.footers_footers import read_footers
-from indextables.parquet.read.partition import partition_scalar
+from indextables.parquet.read.align import partition_scalar
+from indextables.parquet.read.footers import read_footers
 from indextables.parquet.write.write import WriteTarget
 from indextables.storage.base import LogStore
 

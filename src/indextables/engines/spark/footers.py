@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from indextables.core.stats import SplitStats
 from indextables.core.types import FieldPath, StructType
 from indextables.engines.spark.distribute import distribute
-from indextables.parquet.read.footers_footers import read_footers, stats_from_footer
+from indextables.parquet.read.footers import read_footers, stats_from_footer
 from indextables.storage.base import LogStore
 
 MANY: Final = 2_000

@@ -30,8 +30,7 @@ from indextables.errors import DuplicateKeyError
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Add, Metadata
 from indextables.ops.keyed import adds_of, metrics_of
-from indextables.parquet.write.log_files import as_new_groups
-from indextables.parquet.write.write import WriteTarget, Written
+from indextables.parquet.write.write import WriteTarget, Written, as_new_groups
 from indextables.plan.column_sets import TAG
 from indextables.plan.merge_rule import MergeRule
 

@@ -39,8 +39,7 @@ from indextables.ops.keyed import metrics_of, rule_of
 from indextables.ops.result import CommitResult, commit, is_done
 from indextables.ops.schema import evolved, merged_schema, settle
 from indextables.ops.target import config_for, write_target
-from indextables.parquet.write.log_files import as_new_groups
-from indextables.parquet.write.write import WriteTarget, Written
+from indextables.parquet.write.write import WriteTarget, Written, as_new_groups
 from indextables.plan.merge_rule import MergeRule
 
 

@@ -21,7 +21,7 @@ from indextables.engines.spark.location import Place
 from indextables.engines.spark.row_checks import nameable, not_null, promises_in_words
 from indextables.engines.spark.write_directory import fresh_directory
 from indextables.log.wire.actions import Add
-from indextables.parquet.read.partition import NULL_DIRECTORY, partition_text, unescape_segment
+from indextables.parquet.read.align import NULL_DIRECTORY, partition_text, unescape_segment
 from indextables.parquet.write.write import WriteTarget, Written
 
 _OPTIONS: Final[Mapping[str, str]] = {

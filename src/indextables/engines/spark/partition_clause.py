@@ -17,7 +17,7 @@ from indextables.engines.spark.fit import spark_type
 from indextables.engines.spark.statements import Insert
 from indextables.errors import SchemaMismatchError
 from indextables.log.state.snapshot import Snapshot
-from indextables.parquet.read.partition import partition_text
+from indextables.parquet.read.align import partition_text
 
 
 class FixedValue(NamedTuple):

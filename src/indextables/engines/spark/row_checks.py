@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.predicate.to_sql import to_spark_sql, to_sql
 from indextables.errors import IndexTablesError, PredicateError, SchemaMismatchError
-from indextables.parquet.read.partition import NULL_DIRECTORY
+from indextables.parquet.read.align import NULL_DIRECTORY
 
 _MARK: Final = re.compile(
     r"indextables-row<(null|value|partition|outside)>(.*?)<indextables-row", re.DOTALL

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from indextables.core.stats import SplitStats
 from indextables.core.stats.values import Physical, Round, decode_value
-from indextables.core.types import DataType, DecimalType, PrimitiveType
+from indextables.core.types import (
+    DataType,
+    DecimalType,
+    FieldPath,
+    Leaf,
+    PrimitiveType,
+    StructType,
+    is_float,
+    is_orderable,
+    leaves,
+)
+from indextables.errors import NotATableError, ObjectNotFoundError, StorageError
+from indextables.storage.base import failure
 
 _MICROS_PER_DAY: Final = 86_400_000_000
 _MICROS: Final = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}
@@ -88,3 +105,196 @@ def _micros(raw: int, chunk: ColumnChunk, side: Round) -> int | None:
     numerator, denominator = _MICROS[unit]
     scaled = raw * numerator
     return scaled // denominator if side == "down" else -(-scaled // denominator)
+
+
+# Statistics from the footers of Parquet files, without reading a row.
+#
+# *Trusted* are files of our own write paths: Spark's writer, and our Arrow writer, which leaves the
+# statistics of a float column out where it holds NaN. Of any other file less is believed: a text may
+# have been cut to a shorter bound, and nobody says whether there is a NaN.
+
+_TEXT: Final = (PrimitiveType("string"), PrimitiveType("binary"))
+
+
+def read_footers(filesystem: Any, keys: Sequence[str], threads: int = 16) -> list[Any]:
+    """The Parquet footer of each file, in order; an error names the file that has none."""
+
+    def read(key: str) -> Any:
+        try:
+            return pq.read_metadata(key, filesystem=filesystem)
+        except FileNotFoundError as e:
+            raise ObjectNotFoundError(f"there is no file {key!r}", key=key) from e
+        except pa.ArrowInvalid as e:
+            raise NotATableError(
+                f"{key!r} is not a Parquet file: {e}", hint="remove the file or write it again", key=key
+            ) from e
+        except StorageError:
+            raise
+        except OSError as e:
+            raise failure(f"the data file {key!r} cannot be read: {e}", e, key) from e
+
+    if len(keys) < 2:
+        return [read(key) for key in keys]
+    with ThreadPoolExecutor(min(threads, len(keys)), "footers") as pool:
+        return list(pool.map(read, keys))
+
+
+def stats_from_footer(
+    metadata: Any, schema: StructType, columns: Sequence[FieldPath], *, trusted: bool
+) -> SplitStats:
+    """What the footer proves of these leaves; what it does not prove is unknown."""
+    wanted = set(columns)
+    chunks = _chunks(metadata)
+    groups = [
+        group for i in range(metadata.num_row_groups) if (group := metadata.row_group(i)).num_rows
+    ]
+    found = {
+        leaf.path: _leaf_stats(leaf, chunks, groups, metadata.num_rows, trusted=trusted)
+        for leaf in leaves(schema)
+        if leaf.path in wanted
+    }
+    return SplitStats(
+        num_records=metadata.num_rows,
+        min_values={p: f.low for p, f in found.items() if f.low is not None},
+        max_values={p: f.high for p, f in found.items() if f.high is not None},
+        null_count={p: f.nulls for p, f in found.items() if f.nulls is not None},
+        nan_count={p: f.nans for p, f in found.items() if f.nans is not None},
+        inexact_min=frozenset(p for p, f in found.items() if f.inexact and f.low is not None),
+        inexact_max=frozenset(p for p, f in found.items() if f.inexact and f.high is not None),
+        dropped=frozenset(p for p, f in found.items() if f.dropped),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    low: Physical | None = None
+    high: Physical | None = None
+    nulls: int | None = None
+    nans: int | None = None
+    inexact: bool = False
+    dropped: bool = False
+
+
+def _chunks(metadata: Any) -> dict[FieldPath, ColumnChunk] | None:
+    """Every leaf of the file by its path; None if the file's schema is beyond us.
+
+    Parquet's own dotted names do not tell a field b of a from a column `a.b`; positions do.
+    """
+    try:
+        fields = list(metadata.schema.to_arrow_schema())
+    except (pa.ArrowException, ValueError):
+        return None
+    placed = [leaf for field in fields for leaf in _descend(field, (field.name,), repeated=False)]
+    if len(placed) != metadata.num_columns:
+        return None
+    return {
+        path: ColumnChunk(i, kind, repeated, metadata.schema.column(i))
+        for i, (path, kind, repeated) in enumerate(placed)
+    }
+
+
+def _descend(field: Any, path: FieldPath, *, repeated: bool) -> Iterator[tuple[FieldPath, Any, bool]]:
+    kind = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    for i in range(kind.num_fields):
+        child = kind.field(i)
+        inside = repeated or not pa.types.is_struct(kind)
+        yield from _descend(child, (*path, child.name), repeated=inside)
+    if not kind.num_fields:
+        yield path, kind, repeated
+
+
+def _leaf_stats(
+    leaf: Leaf,
+    chunks: dict[FieldPath, ColumnChunk] | None,
+    groups: list[Any],
+    rows: int,
+    *,
+    trusted: bool,
+) -> _Found:
+    if chunks is None:
+        return _Found()
+    chunk = _place(leaf.path, chunks)
+    if chunk is None:
+        # A reader fills a column the file lacks with NULL; one that is there in another shape,
+        # as lists and variants are, has no statistics of its own.
+        is_there = any(_overlap(path, leaf.path) for path in chunks)
+        return _Found() if is_there else _all_null(leaf, rows)
+    if chunk.repeated:
+        return _Found()
+    stats = [group.column(chunk.index).statistics for group in groups]
+    nulls = _null_count(stats, required=chunk.required)
+    if nulls == rows:
+        return _all_null(leaf, rows)
+    if not is_orderable(leaf.type, leaf.field.metadata):
+        return _Found(nulls=nulls)
+    return _with_bounds(leaf, chunk, stats, [g.num_rows for g in groups], nulls, trusted=trusted)
+
+
+def _place(path: FieldPath, chunks: dict[FieldPath, ColumnChunk]) -> ColumnChunk | None:
+    """The file's column a reader takes: names match without case, as Spark's do."""
+    if path in chunks:
+        return chunks[path]
+    similar = [chunk for found, chunk in chunks.items() if _folded(found) == _folded(path)]
+    return similar[0] if len(similar) == 1 else None
+
+
+def _overlap(a: FieldPath, b: FieldPath) -> bool:
+    shared = min(len(a), len(b))
+    return _folded(a[:shared]) == _folded(b[:shared])
+
+
+def _folded(path: FieldPath) -> FieldPath:
+    return tuple(part.lower() for part in path)
+
+
+def _all_null(leaf: Leaf, rows: int) -> _Found:
+    return _Found(nulls=rows, nans=0 if is_float(leaf.type) else None)
+
+
+def _null_count(stats: list[Any], *, required: bool) -> int | None:
+    if required:
+        return 0
+    if any(s is None or not s.has_null_count for s in stats):
+        return None
+    return sum(int(s.null_count) for s in stats)
+
+
+def _with_bounds(
+    leaf: Leaf,
+    chunk: ColumnChunk,
+    stats: list[Any],
+    rows: list[int],
+    nulls: int | None,
+    *,
+    trusted: bool,
+) -> _Found:
+    # A row group of NULLs has no bounds and needs none.
+    filled = [s for s, n in zip(stats, rows, strict=True) if not _is_all_null(s, n)]
+    if any(s is None or not s.has_min_max for s in filled):
+        # Spark's writer leaves bounds out when they exceed 4 KiB together.
+        return _Found(nulls=nulls, dropped=trusted and leaf.type in _TEXT)
+    lows = [bound_of(s, chunk, leaf.type, "down") for s in filled]
+    highs = [bound_of(s, chunk, leaf.type, "up") for s in filled]
+    has_nan = any(map(_is_nan, (*lows, *highs)))
+    if has_nan and not (trusted and not any(map(_is_nan, lows))):
+        lows = highs = [None]
+    return _Found(
+        low=_combined(lows, min),
+        high=None if has_nan else _combined(highs, max),
+        nulls=nulls,
+        nans=0 if trusted and is_float(leaf.type) and not has_nan else None,
+        inexact=not trusted and leaf.type in _TEXT,
+    )
+
+
+def _combined(bounds: list[Physical | None], pick: Callable[..., Physical]) -> Physical | None:
+    return None if not bounds or None in bounds else pick(bounds)
+
+
+def _is_all_null(stats: Any, rows: int) -> bool:
+    return stats is not None and bool(stats.has_null_count and stats.null_count == rows)
+
+
+def _is_nan(value: Physical | None) -> bool:
+    return isinstance(value, float) and math.isnan(value)

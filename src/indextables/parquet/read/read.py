@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.core.prune.source import FileMask, as_mask
 from indextables.log.state.rows import Split
-from indextables.parquet.read.merge import read_piece
-from indextables.parquet.read.readahead import in_order
-from indextables.parquet.read.split_reader import Reading, open_split, read_split
+from indextables.parquet.read.merge_slice import read_piece
+from indextables.parquet.read.split import Reading, open_split, read_split
 from indextables.plan.merge_rule import Piece
 from indextables.plan.planner import Plan
 from indextables.plan.report import Recorder
@@ -23,6 +27,74 @@ from indextables.plan.slices import slices_of
 from indextables.storage.base import LogStore
 
 __all__ = ["THREADS", "Reading", "Unit", "count_rows", "plain_files", "read_batches", "units_of"]
+
+
+# Several streams read ahead by a few threads and handed out in order, with bounded memory.
+
+T = TypeVar("T")
+Stream: TypeAlias = Callable[[], Iterable[T]]
+
+_DEPTH: Final = 4
+_END: Final = object()
+
+
+def in_order(streams: Sequence[Stream[T]], *, threads: int) -> Iterator[T]:
+    """Every item of every stream, in the order of a plain loop; an error surfaces in its place.
+
+    At most `threads` streams are open at a time, each at most a few items ahead of the consumer.
+    """
+    if threads < 2 or len(streams) < 2:
+        for stream in streams:
+            yield from stream()
+        return
+    stop = threading.Event()
+    waiting = iter(streams)
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="indextables-read")
+    try:
+        ahead = deque(_Ahead(stream, pool, stop) for stream in islice(waiting, threads))
+        while ahead:
+            yield from ahead[0]
+            ahead.popleft()
+            ahead.extend(_Ahead(stream, pool, stop) for stream in islice(waiting, 1))
+    finally:
+        # the consumer may stop early: whoever waits for room in a queue must notice
+        stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _Ahead(Generic[T]):
+    """One stream that a thread drains into a short queue."""
+
+    def __init__(self, stream: Stream[T], pool: ThreadPoolExecutor, stop: threading.Event) -> None:
+        self._items: queue.Queue[object] = queue.Queue(_DEPTH)
+        self._stop = stop
+        self._error: BaseException | None = None
+        pool.submit(self._drain, stream)
+
+    def __iter__(self) -> Iterator[T]:
+        while (item := self._items.get()) is not _END:
+            yield item  # type: ignore[misc]
+        if self._error is not None:
+            raise self._error
+
+    def _drain(self, stream: Stream[T]) -> None:
+        try:
+            for item in stream():
+                if not self._put(item):
+                    return
+        except BaseException as error:  # noqa: BLE001 - it is raised again in the consumer
+            self._error = error
+        self._put(_END)
+
+    def _put(self, item: object) -> bool:
+        while not self._stop.is_set():
+            try:
+                self._items.put(item, timeout=0.05)
+            except queue.Full:
+                continue
+            return True
+        return False
+
 
 THREADS: Final = 4
 _QUICK_BYTES: Final = 1 << 20

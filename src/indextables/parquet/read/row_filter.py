@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.core.bind.coerce import kind_of
-from indextables.core.predicate.nodes import IsIn, Literal
+from indextables.core.predicate.like import like_regex
+from indextables.core.predicate.nodes import (
+    And,
+    BoolRef,
+    Compare,
+    CompareOp,
+    Constant,
+    IsIn,
+    IsNan,
+    IsNull,
+    IsTrue,
+    Literal,
+    NanRule,
+    Not,
+    Opaque,
+    Or,
+    Predicate,
+    Ref,
+    StartsWith,
+)
+from indextables.core.predicate.tree import fold
+from indextables.core.types import FieldPath, path_text
 from indextables.errors import PredicateError
+
+__all__ = ["check_evaluable", "evaluable_part", "is_evaluable", "to_row_mask", "truth_of"]
 
 
 def compare_with_casts(left: Any, right: Any) -> tuple[Any, Any]:
@@ -57,3 +82,225 @@ def _to_number(texts: Any, wanted: pa.DataType) -> Any:
             f"a text column is compared with a number, but not every text is a {name}: {error}",
             hint="compare it with text in quotes: '255'",
         ) from error
+
+
+# Bound conditions on rows, as Spark means them: three values, NaN on top, one zero, text by its bytes.
+
+_COMPARE: Final[dict[CompareOp, Callable[[Any, Any], Any]]] = {
+    "=": pc.equal,
+    "<>": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def to_row_mask(predicate: Predicate, data: pa.Table | pa.RecordBatch) -> Any:
+    """One bit per row: True exactly where the bound condition is TRUE; FALSE and NULL are both False.
+
+    PredicateError if a part of the condition needs an engine; `check_evaluable` says so beforehand.
+    """
+    return pc.fill_null(truth_of(predicate, data), False)
+
+
+def truth_of(predicate: Predicate, data: pa.Table | pa.RecordBatch) -> Any:
+    """TRUE, FALSE or NULL per row."""
+
+    def visit(node: Predicate, inner: tuple[Any, ...]) -> Any:
+        return _truth(node, inner, data)
+
+    truth = fold(predicate, visit)
+    return pa.repeat(truth, data.num_rows) if isinstance(truth, pa.Scalar) else truth
+
+
+def check_evaluable(predicate: Predicate) -> None:
+    """PredicateError if rows cannot be filtered by the bound condition, naming the part to blame."""
+
+    def visit(node: Predicate, _: tuple[None, ...]) -> None:
+        match node:
+            case Opaque(condition=None):
+                raise _needs_engine(node)
+            case StartsWith(exact=False, pattern=None):
+                raise _needs_engine(_half_known(node))
+
+    fold(predicate, visit)
+
+
+def evaluable_part(predicate: Predicate) -> Predicate:
+    """The parts of an AND that rows can be filtered by; what it lets through is a superset."""
+    parts = predicate.children if isinstance(predicate, And) else (predicate,)
+    return And(tuple(part for part in parts if is_evaluable(part)))
+
+
+def is_evaluable(predicate: Predicate) -> bool:
+    """Whether rows can be filtered by the bound condition without an engine."""
+    try:
+        check_evaluable(predicate)
+    except PredicateError:
+        return False
+    return True
+
+
+def _half_known(node: StartsWith) -> Opaque:
+    text = f"{path_text(node.ref.path)} starts with {node.prefix!r}, and more"
+    return Opaque(text, (node.ref.path,), "only its prefix is known")
+
+
+def _needs_engine(node: Opaque) -> PredicateError:
+    because = f": {node.why}" if node.why else ""
+    return PredicateError(
+        f"rows cannot be filtered by `{node.text}` here{because}",
+        hint="plan() still skips files by the other parts; filter in Spark, or in DuckDB or Polars over "
+        "scan(), or rewrite this part as a comparison of a column with a constant",
+        part=node.text,
+        columns=tuple(map(path_text, node.columns)),
+    )
+
+
+def _truth(node: Predicate, inner: tuple[Any, ...], data: Any) -> Any:
+    match node:
+        case And():
+            return _combine(pc.and_kleene, inner, empty=True)
+        case Or():
+            return _combine(pc.or_kleene, inner, empty=False)
+        case Not():
+            return pc.invert(inner[0])
+        case IsTrue():
+            return pc.fill_null(inner[0], False)
+        case Constant(value):
+            return pa.scalar(value, pa.bool_())
+        case Opaque():
+            return _opaque(node, data)
+        case Compare() | IsNull() | IsNan() | IsIn() | StartsWith() | BoolRef():
+            return _leaf(node, data)
+        case _:
+            assert_never(node)
+
+
+def _combine(function: Callable[[Any, Any], Any], inner: tuple[Any, ...], *, empty: bool) -> Any:
+    result = pa.scalar(empty)
+    for truth in inner:
+        result = function(result, truth)
+    return result
+
+
+def _leaf(node: Compare | IsNull | IsNan | IsIn | StartsWith | BoolRef, data: Any) -> Any:
+    match node:
+        case Compare(op, Ref(path), Ref(other), nan):
+            return compare(op, column(data, path), column(data, other), nan)
+        case Compare(op, Ref(path), Literal(value), nan):
+            values = column(data, path)
+            return compare(op, values, scalar(value, values.type), nan)
+        case IsNull(ref):
+            return pc.is_null(column(data, ref.path))
+        case IsNan(ref):
+            return pc.fill_null(pc.is_nan(column(data, ref.path)), False)
+        case BoolRef(ref):
+            return column(data, ref.path)
+        case IsIn(ref):
+            return _is_in(node, column(data, ref.path))
+        case StartsWith(ref):
+            return _starts_with(node, column(data, ref.path))
+        case _:
+            raise AssertionError(f"not bound: {node}")
+
+
+def column(data: pa.Table | pa.RecordBatch, path: FieldPath) -> Any:
+    """The values at a path; a NULL struct has only NULLs inside."""
+    values = data.column(path[0])
+    for name in path[1:]:
+        values = pc.struct_field(values, [name])
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    # most functions know no views
+    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(values.type)
+    return values if plain is None else values.cast(plain)
+
+
+def scalar(value: Any, dtype: pa.DataType) -> pa.Scalar:
+    """A physical value in the type of the column."""
+    if pa.types.is_date32(dtype):
+        return pa.scalar(value, pa.int32()).cast(dtype)
+    return pa.scalar(value, dtype)
+
+
+def compare(op: CompareOp, left: Any, right: Any, nan: NanRule) -> Any:
+    """`left op right` row by row."""
+    if op == "<=>":
+        same = pc.fill_null(compare("=", left, right, nan), False)
+        return pc.or_(same, pc.and_(pc.is_null(left), pc.is_null(right)))
+    truth = _COMPARE[op](left, right)
+    if nan is NanRule.SPARK and pa.types.is_floating(left.type):
+        return _with_nan_on_top(op, truth, pc.is_nan(left), pc.is_nan(right))
+    return truth
+
+
+def _with_nan_on_top(op: CompareOp, truth: Any, left: Any, right: Any) -> Any:
+    """IEEE's answer, corrected where a side is NaN. Not Kleene's OR: NULL <= NaN must stay NULL."""
+    match op:
+        case "=":
+            return pc.or_(truth, pc.and_(left, right))
+        case "<>":
+            return pc.and_(truth, pc.invert(pc.and_(left, right)))
+        case "<":
+            return pc.or_(truth, pc.and_(pc.invert(left), right))
+        case "<=":
+            return pc.or_(truth, right)
+        case ">":
+            return pc.or_(truth, pc.and_(left, pc.invert(right)))
+        case ">=":
+            return pc.or_(truth, left)
+        case _:
+            raise AssertionError(op)
+
+
+def _is_in(node: IsIn, values: Any) -> Any:
+    if not node.values:
+        return pa.scalar(False)
+    wanted = _array(
+        [literal.value for literal in node.values if literal.value is not None], values.type
+    )
+    if pa.types.is_floating(values.type):
+        values, wanted = _one_of_each(values), _one_of_each(wanted)
+    found = pc.is_in(values, value_set=wanted)
+    has_null = any(literal.value is None for literal in node.values)
+    unknown = pc.invert(found) if has_null else pc.is_null(values)
+    return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
+
+
+def _one_of_each(values: Any) -> Any:
+    """The same numbers with one zero and one NaN; lists are hashed by bits, and 0.0 / 0.0 has NaN's sign set."""
+    one_zero = pc.add(values, pa.scalar(0.0, values.type))
+    return pc.if_else(pc.is_nan(one_zero), pa.scalar(math.nan, values.type), one_zero)
+
+
+def _array(values: list[Any], dtype: pa.DataType) -> pa.Array:
+    return (
+        pa.array(values, pa.int32()).cast(dtype)
+        if pa.types.is_date32(dtype)
+        else pa.array(values, dtype)
+    )
+
+
+def _starts_with(node: StartsWith, values: Any) -> Any:
+    if node.exact:
+        return pc.starts_with(values, pattern=node.prefix)
+    if node.pattern is None:
+        raise _needs_engine(_half_known(node))
+    return pc.match_substring_regex(values, like_regex(node.pattern))
+
+
+def _opaque(node: Opaque, data: Any) -> Any:
+    match node.condition:
+        case IsNull(ref):
+            return pc.is_null(column(data, ref.path))
+        case Compare(op, Ref(path), right, nan):
+            other = column(data, right.path) if isinstance(right, Ref) else right
+            left, right = compare_with_casts(column(data, path), other)
+            return compare(op, left, right, nan)
+        case IsIn(ref) as condition:
+            values, cast = is_in_with_casts(column(data, ref.path), condition)
+            return _is_in(cast, values)
+        case _:
+            raise _needs_engine(node)

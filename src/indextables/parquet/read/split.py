@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
-from indextables.core.predicate.nodes import Predicate
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from indextables.core.predicate.nodes import And, Predicate
 from indextables.core.predicate.tree import columns_of
 from indextables.core.prune.evaluate import may_match
 from indextables.core.prune.index import ColumnStatsIndex, source_of
 from indextables.core.stats import SplitStats
-from indextables.core.types import FieldPath, StructType, leaves
+from indextables.core.types import Field, FieldPath, StructType, leaves, schema_to_arrow, type_to_arrow
+from indextables.errors import ObjectNotFoundError, StorageError
 from indextables.log.state.rows import Split
-from indextables.parquet.read.footers_footers import stats_from_footer
+from indextables.parquet.read.align import align, partition_scalar
+from indextables.parquet.read.footers import stats_from_footer
+from indextables.parquet.read.row_filter import to_row_mask
+from indextables.plan.report import Recorder
+from indextables.storage.base import LogStore, failure
 
 
 def row_groups_to_read(
@@ -88,3 +96,159 @@ def _flat(values: Mapping[str, Any], path: FieldPath) -> Sequence[tuple[FieldPat
 
 def _trust_log(stats: SplitStats, clean: frozenset[FieldPath]) -> SplitStats:
     return replace(stats, nan_count={**stats.nan_count, **dict.fromkeys(clean, 0)})
+
+
+# One split into rows: only the columns and row groups that are needed, as the table's schema has them.
+
+_BATCH_BYTES: Final = 16 << 20
+_BATCH_ROWS: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What to read of each split: some columns, of the rows for which the predicate is TRUE."""
+
+    store: LogStore
+    schema: StructType
+    columns: tuple[str, ...]
+    predicate: Predicate | None = None
+    """Bound to the schema (`core.bind`)."""
+    whole: frozenset[str] = frozenset()
+    """Files that are known to hold no other rows than those of the predicate."""
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        """The columns asked for, in the order asked for."""
+        fields = {field.name: field for field in self.schema}
+        return schema_to_arrow(StructType(tuple(fields[name] for name in self.columns)))
+
+    @property
+    def needed(self) -> tuple[Field, ...]:
+        """The columns asked for and those the predicate looks at."""
+        names = set(self.columns)
+        if self.predicate is not None:
+            names |= {path[0] for path in columns_of(self.predicate)}
+        return tuple(field for field in self.schema if field.name in names)
+
+    def of(self, split: Split) -> Reading:
+        """What to read of this split: the predicate is not asked where its answer is known."""
+        return replace(self, predicate=None) if split.path in self.whole else self
+
+    def with_columns(self, *names: str) -> Reading:
+        """The same with these columns, each once."""
+        return replace(self, columns=tuple(dict.fromkeys(names)))
+
+    def by_key(self, key: Sequence[str]) -> Reading:
+        """The same with as much of the predicate as looks at the key alone.
+
+        Rows of one key satisfy it together, in all files of a slice, so it can be asked of each file.
+        """
+        whole = self.predicate
+        parts = whole.children if isinstance(whole, And) else () if whole is None else (whole,)
+        chosen = [part for part in parts if _looks_only_at(part, frozenset(key))]
+        return replace(self, predicate=And(tuple(chosen)) if chosen else None)
+
+
+def _looks_only_at(condition: Predicate, columns: frozenset[str]) -> bool:
+    tops = {path[0] for path in columns_of(condition)}
+    return bool(tops) and tops <= columns
+
+
+def open_split(filesystem: Any, split: Split, recorder: Recorder) -> Any:
+    """The split's Parquet file, counted as opened; a missing or broken one is an error that names it."""
+    try:
+        recorder.add(opened=1)
+        opened = pq.ParquetFile(
+            filesystem.open_input_file(split.path),
+            coerce_int96_timestamp_unit="us",
+            arrow_extensions_enabled=False,
+            page_checksum_verification=True,  # a flipped bit is an error, not a wrong row
+        )
+        recorder.add(read=opened.metadata.serialized_size + 8)
+    except FileNotFoundError as error:
+        raise ObjectNotFoundError(
+            f"the data file {split.path!r} is in the log, but not in the store",
+            hint="Table.check() lists every such file; a version older than the last vacuum cannot be read",
+            key=split.path,
+        ) from error
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(split, error) from error
+    return opened
+
+
+def _unreadable(split: Split, error: Exception) -> StorageError:
+    hint = "Table.check(deep=True) names every file that is damaged"
+    return failure(f"the data file {split.path!r} cannot be read: {error}", error, split.path, hint)
+
+
+def read_split(
+    reading: Reading, split: Split, filesystem: Any, recorder: Recorder
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one file, in their order; of a log file, the rows it holds."""
+    opened = open_split(filesystem, split, recorder)
+    footer = opened.metadata
+    groups = row_groups_to_read(footer, split, reading.schema, reading.predicate)
+    fields = reading.needed
+    stored = [f for f in fields if f.name not in split.partition_values]
+    here = _names_in_file([f.name for f in stored], opened.schema_arrow.names)
+    recorder.add(read=_bytes_of(footer, groups, set(here.values())))
+    batches = opened.iter_batches(
+        batch_size=_batch_rows(footer, groups), row_groups=groups, columns=list(here.values())
+    )
+    for batch in _checked(batches, split):
+        yield _assemble(reading, split, batch, fields, here)
+
+
+def _checked(batches: Iterator[pa.RecordBatch], split: Split) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from batches
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(split, error) from error
+
+
+def _assemble(
+    reading: Reading, split: Split, batch: Any, fields: Sequence[Field], here: dict[str, str]
+) -> pa.RecordBatch:
+    """The rows as the table has them: partition values filled in, absent columns NULL, types widened."""
+    columns = []
+    for field in fields:
+        if field.name in split.partition_values:
+            value = partition_scalar(split.partition_values[field.name], field.type)
+            columns.append(pa.repeat(value, batch.num_rows))
+        elif field.name in here:
+            columns.append(align(batch.column(here[field.name]), field.type))
+        else:
+            columns.append(pa.nulls(batch.num_rows, type_to_arrow(field.type)))
+    # one column more: a batch without any would not know how many rows it has
+    schema = schema_to_arrow(StructType(tuple(fields))).append(pa.field("", pa.null()))
+    rows = pa.RecordBatch.from_arrays([*columns, pa.nulls(batch.num_rows)], schema=schema)
+    if reading.predicate is not None:
+        rows = rows.filter(to_row_mask(reading.predicate, rows))
+    return rows.select(list(reading.columns))
+
+
+def _names_in_file(wanted: Sequence[str], stored: Sequence[str]) -> dict[str, str]:
+    """For each column the file has, its name there: the same, or else the same but for case."""
+    exact = set(stored)
+    similar = {name.lower(): name for name in reversed(stored)}
+    names = {name: name if name in exact else similar.get(name.lower()) for name in wanted}
+    return {name: found for name, found in names.items() if found is not None}
+
+
+def _bytes_of(metadata: Any, groups: Sequence[int], columns: set[str]) -> int:
+    total: int = 0
+    for group in groups:
+        row_group = metadata.row_group(group)
+        for i in range(row_group.num_columns):
+            chunk = row_group.column(i)
+            if chunk.path_in_schema in columns or chunk.path_in_schema.split(".")[0] in columns:
+                total += chunk.total_compressed_size
+    return total
+
+
+def _batch_rows(metadata: Any, groups: Sequence[int]) -> int:
+    """Rows that take a few megabytes: long texts come in short batches."""
+    rows = sum(metadata.row_group(group).num_rows for group in groups)
+    size = sum(metadata.row_group(group).total_byte_size for group in groups)
+    fit = _BATCH_BYTES * rows // max(size, 1)
+    return int(max(min(fit, _BATCH_ROWS), 256))

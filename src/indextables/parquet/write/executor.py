@@ -18,8 +18,8 @@ from indextables.core.types import FieldPath, StructType
 from indextables.errors import PredicateError, StorageError
 from indextables.log.state.rows import Split
 from indextables.log.wire.actions import Add
-from indextables.parquet.read.filters import to_row_mask
 from indextables.parquet.read.read import Reading, count_rows, read_batches
+from indextables.parquet.read.row_filter import to_row_mask
 from indextables.parquet.write.cluster import lay_out, pack
 from indextables.parquet.write.compact import fold_slices
 from indextables.parquet.write.conform import as_reader, check_fits, conform, source_schema
