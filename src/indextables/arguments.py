@@ -14,7 +14,7 @@ from indextables.core.predicate.col import Column
 from indextables.core.predicate.nodes import BoolRef, Node, Predicate, Ref
 from indextables.errors import ConfigError, NotATableError, PredicateError, TableNotFoundError
 from indextables.log.timestamps import parse_moment
-from indextables.ops.foreign import foreign_format
+from indextables.ops.shared.detect import foreign_format
 from indextables.sql.predicate import parse_predicate
 from indextables.storage.base import LogStore
 from indextables.storage.open import open_store

@@ -11,7 +11,7 @@ from indextables.arguments import Location, Progress, not_a_table, store_of
 from indextables.config import Config
 from indextables.errors import TableNotFoundError
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.check import CheckReport, check
+from indextables.ops.check.check import CheckReport, check
 from indextables.ops.describe_log import LOG_COLUMNS
 from indextables.ops.describe_log import describe_log as _describe_log
 from indextables.parquet.write.executor import ArrowExecutor

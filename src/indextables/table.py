@@ -28,14 +28,14 @@ from indextables.log.open.history import HistoryEntry
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.append import append
-from indextables.ops.condition import Condition
-from indextables.ops.convert import convert as _convert
-from indextables.ops.convert import plan_convert
+from indextables.ops.convert.convert import convert as _convert
+from indextables.ops.convert.convert import plan_convert
 from indextables.ops.create import as_schema, create, new_metadata
+from indextables.ops.delete_overwrite import delete, overwrite
 from indextables.ops.evolve import evolve
-from indextables.ops.result import CommitResult
-from indextables.ops.rewrite import delete, overwrite
-from indextables.ops.upsert import upsert
+from indextables.ops.keyed.upsert_upsert import upsert
+from indextables.ops.shared.commit import Condition
+from indextables.ops.shared.result import CommitResult
 from indextables.plan.planner import Planner, plan_files
 from indextables.scans import Query, QueryResult, Scan, TablePlan
 from indextables.upkeep import Upkeep

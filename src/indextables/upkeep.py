@@ -19,15 +19,15 @@ from indextables.config import TARGET_FILE_SIZE, Config
 from indextables.errors import ConfigError
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops import analyze as _analyze
-from indextables.ops.check import CheckReport, check
+from indextables.ops.check.check import CheckReport, check
 from indextables.ops.compact import Threshold, compact
-from indextables.ops.condition import Condition
-from indextables.ops.executor import Executor
 from indextables.ops.optimize import Clustering, optimize
 from indextables.ops.restore import restore
-from indextables.ops.result import CommitResult
 from indextables.ops.rollback import rollback
-from indextables.ops.time_travel import TruncationPlan, truncate_time_travel
+from indextables.ops.shared.commit import Condition
+from indextables.ops.shared.executor import Executor
+from indextables.ops.shared.result import CommitResult
+from indextables.ops.truncate_history import TruncationPlan, truncate_time_travel
 from indextables.ops.vacuum import VacuumPlan, vacuum
 from indextables.parquet.write.curves import Curve
 from indextables.parquet.write.executor import ArrowExecutor

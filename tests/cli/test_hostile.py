@@ -109,7 +109,7 @@ def test_a_path_that_names_nothing_is_an_error(path):
 
 def test_a_wrong_path_to_a_whole_disk_is_not_walked_to_its_end():
     """The first files tell enough."""
-    from indextables.ops.foreign import foreign_format
+    from indextables.ops.shared.detect import foreign_format
     from indextables.storage.base import ObjectMeta
 
     class Disk:

@@ -18,7 +18,7 @@ from indextables.log.wire.actions import Remove
 from indextables.log.commit.intent import CommitPlan, Rewrite
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.compact import Threshold, plan_compact
-from indextables.ops.condition import Condition
+from indextables.ops.shared.commit import Condition
 from indextables.storage.open import open_store
 from indextables.table import Table
 from support.faults import CrashingStore, FaultyStore, SimulatedCrash

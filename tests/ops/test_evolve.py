@@ -9,7 +9,7 @@ import pytest
 
 import indextables as it
 from indextables.errors import SchemaEvolutionError, SchemaMismatchError
-from indextables.ops.schema import merged_schema
+from indextables.ops.shared.schema import merged_schema
 from indextables.core.types import schema_from_arrow
 
 

@@ -10,7 +10,7 @@ import pytest
 import indextables as it
 from indextables.errors import VersionNotFoundError
 from indextables.ops.repair import RepairResult
-from indextables.ops.repair.place import place_of
+from indextables.ops.repair.log_place import place_of
 from indextables.ops.repair.swap import replace_log
 from indextables.storage import open_store
 

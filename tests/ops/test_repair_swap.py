@@ -12,7 +12,7 @@ import pytest
 from indextables.errors import LogReplacedError, RepairError
 from indextables.log.commit.intent import Append, CommitPlan
 from indextables.ops.repair import repair
-from indextables.ops.repair.place import LogPlace, place_of
+from indextables.ops.repair.log_place import LogPlace, place_of
 from indextables.ops.repair.swap import (
     Moves,
     backup_of,

@@ -21,8 +21,8 @@ from indextables.cli.output import (
 from indextables.errors import RepairError
 from indextables.ops.repair import RepairPlan, plan_repair
 from indextables.ops.repair import repair as run_repair
-from indextables.ops.repair.place import place_of
-from indextables.ops.repair.result import COLUMNS
+from indextables.ops.repair.log_place import place_of
+from indextables.ops.repair.run import COLUMNS
 from indextables.ops.repair.swap import Swap, by_hand, replace_log, undo_replace
 from indextables.report.words import human_bytes
 from indextables.storage import open_store

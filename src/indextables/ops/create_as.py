@@ -11,10 +11,10 @@ from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Metadata, Txn
 from indextables.ops.create import check_vacant, protocol_for
-from indextables.ops.executor import Executor
-from indextables.ops.keyed import write_first
-from indextables.ops.result import CommitResult
-from indextables.ops.target import config_for, write_target
+from indextables.ops.keyed.files import write_first
+from indextables.ops.shared.executor import Executor
+from indextables.ops.shared.result import CommitResult
+from indextables.ops.shared.target import config_for, write_target
 
 
 def create_as(

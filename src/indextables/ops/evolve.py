@@ -6,8 +6,8 @@ from indextables.core.types import StructType
 from indextables.log.commit.intent import ChangeSchema, CommitPlan
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.result import CommitResult, commit
-from indextables.ops.schema import evolved
+from indextables.ops.shared.result import CommitResult, commit
+from indextables.ops.shared.schema import evolved
 
 
 def evolve(log: TransactionLog, wanted: StructType) -> CommitResult:

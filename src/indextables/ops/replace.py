@@ -12,10 +12,10 @@ from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Metadata, Remove
 from indextables.ops.create import needed_for
-from indextables.ops.executor import Executor
-from indextables.ops.keyed import write_first
-from indextables.ops.result import CommitResult, commit
-from indextables.ops.target import config_for, write_target
+from indextables.ops.keyed.files import write_first
+from indextables.ops.shared.executor import Executor
+from indextables.ops.shared.result import CommitResult, commit
+from indextables.ops.shared.target import config_for, write_target
 from indextables.parquet.write.write import Written
 
 

@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 from indextables.config import Config
 from indextables.errors import PredicateError, SqlSyntaxError
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.executor import Executor
+from indextables.ops.shared.executor import Executor
 from indextables.parquet.write.executor import ArrowExecutor
 from indextables.sql.lexer import Token, tokenize
 

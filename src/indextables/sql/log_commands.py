@@ -11,10 +11,10 @@ from indextables.config import VACUUM_RETENTION
 from indextables.core.types import parse_path
 from indextables.errors import SqlSyntaxError
 from indextables.ops.analyze import analyze
-from indextables.ops.condition import Condition
 from indextables.ops.describe_log import LOG_COLUMNS, describe_log
 from indextables.ops.optimize import Clustering, optimize
-from indextables.ops.time_travel import truncate_time_travel
+from indextables.ops.shared.commit import Condition
+from indextables.ops.truncate_history import truncate_time_travel
 from indextables.ops.vacuum import vacuum
 from indextables.parquet.write.curves import Curve
 from indextables.sql.grammar import Arguments, Command, Context, executor_of

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from indextables.log.timestamps import parse_moment
 from indextables.ops.compact import Threshold, compact
-from indextables.ops.condition import Condition
 from indextables.ops.restore import restore
-from indextables.ops.result import CommitResult
 from indextables.ops.rollback import rollback
+from indextables.ops.shared.commit import Condition
+from indextables.ops.shared.result import CommitResult
 from indextables.sql.grammar import Arguments, Command, Context, executor_of
 from indextables.sql.predicate import parse_predicate
 

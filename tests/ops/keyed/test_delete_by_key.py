@@ -8,8 +8,8 @@ from indextables.parquet.write.executor import ArrowExecutor
 from indextables.errors import DuplicateKeyError, PredicateError
 from indextables.log.wire.actions import Txn
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.condition import SamePartitions
-from indextables.ops.rewrite import overwrite
+from indextables.ops.shared.commit import SamePartitions
+from indextables.ops.delete_overwrite import overwrite
 from indextables.storage.open import open_store
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.int64()), ("p", pa.string())])

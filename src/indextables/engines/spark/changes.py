@@ -27,9 +27,9 @@ from indextables.errors import SchemaEvolutionError
 from indextables.log.commit.intent import CommitPlan, Rewrite
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Remove
-from indextables.ops.result import CommitResult, commit
-from indextables.ops.rewrite import Condition, delete
-from indextables.ops.target import config_for, write_target
+from indextables.ops.delete_overwrite import Condition, delete
+from indextables.ops.shared.result import CommitResult, commit
+from indextables.ops.shared.target import config_for, write_target
 from indextables.parquet.write.write import Written
 from indextables.plan.merge_rule import RECORD_KEY
 

@@ -20,8 +20,8 @@ from indextables.engines.spark.writer import SaveMode, Write, condition_of, exec
 from indextables.errors import SchemaMismatchError, TableExistsError
 from indextables.log.state.snapshot import Snapshot
 from indextables.ops.create import create, new_metadata
-from indextables.ops.partitions import partition_condition
-from indextables.ops.rewrite import Condition, SamePartitions
+from indextables.ops.delete_overwrite import Condition, SamePartitions
+from indextables.ops.shared.partitions import partition_condition
 
 
 def insert(session: SparkSession, statement: Insert) -> None:

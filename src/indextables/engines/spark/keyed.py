@@ -29,7 +29,7 @@ from indextables.engines.spark.tables import SparkTable
 from indextables.errors import DuplicateKeyError
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Add, Metadata
-from indextables.ops.keyed import adds_of, metrics_of
+from indextables.ops.keyed.files import adds_of, metrics_of
 from indextables.parquet.write.write import WriteTarget, Written, as_new_groups
 from indextables.plan.column_sets import TAG
 from indextables.plan.merge_rule import MergeRule

@@ -24,7 +24,7 @@ from indextables.engines.spark.write_options import WriteOptions
 from indextables.engines.spark.writer import SaveMode, Write, execute
 from indextables.errors import ConfigError, IndexTablesError
 from indextables.log.wire.actions import Txn
-from indextables.ops.condition import Condition
+from indextables.ops.shared.commit import Condition
 from indextables.plan.merge_rule import RECORD_KEY
 
 _OF_THE_STREAM = ("checkpointlocation", "queryname")

@@ -36,7 +36,7 @@ from indextables.engines.spark.table_clauses import partition_columns
 from indextables.engines.spark.write_options import WriteOptions
 from indextables.engines.spark.writer import SaveMode, Write, execute
 from indextables.errors import ConfigError, PredicateError
-from indextables.ops.rewrite import Condition, SamePartitions
+from indextables.ops.delete_overwrite import Condition, SamePartitions
 
 _UPSERT: Final = "upsert"
 _MODES: Final[Mapping[str, SaveMode]] = {

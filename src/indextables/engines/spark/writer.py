@@ -33,9 +33,9 @@ from indextables.log.wire.actions import Metadata
 from indextables.ops.append import append
 from indextables.ops.create import new_metadata
 from indextables.ops.create_as import create_as
+from indextables.ops.delete_overwrite import Condition, SamePartitions, overwrite
 from indextables.ops.replace import replace_table
-from indextables.ops.result import CommitResult
-from indextables.ops.rewrite import Condition, SamePartitions, overwrite
+from indextables.ops.shared.result import CommitResult
 from indextables.plan.merge_rule import RECORD_KEY, MergeRule
 from indextables.sql.predicate import parse_predicate
 

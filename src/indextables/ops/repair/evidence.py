@@ -16,11 +16,11 @@ from indextables.log.wire.actions import CommitInfo
 from indextables.log.wire.files import Torn, Unverified, Verdict, Whole, last_info, mostly_blank
 from indextables.log.wire.lines import Place, count_lines, loads, written_lines
 from indextables.log.wire.names import LogFile
-from indextables.ops.repair.chunks import read_chunks
 from indextables.ops.repair.file import FileEvidence
 from indextables.ops.repair.findings import Finding, disagreement
+from indextables.ops.repair.log_place import LogPlace
 from indextables.ops.repair.names import with_true_names
-from indextables.ops.repair.place import LogPlace
+from indextables.ops.repair.unpack import read_chunks
 from indextables.storage.base import ObjectMeta
 
 _TRAILER: Final = b'{"commitInfo":'

@@ -13,14 +13,14 @@ from indextables.log.open.replay import replay
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.files import LogBody, Unverified, Whole, read_body
 from indextables.log.wire.lines import Place
-from indextables.ops.repair.chunks import AT_ONCE, read_chunks
-from indextables.ops.repair.compare import difference
 from indextables.ops.repair.file import FileEvidence
 from indextables.ops.repair.findings import Finding, disagreement
-from indextables.ops.repair.place import LogPlace
+from indextables.ops.repair.log_place import LogPlace
 from indextables.ops.repair.route import Route
 from indextables.ops.repair.shorten import Shortener
-from indextables.ops.repair.unpack import without_parts
+from indextables.ops.repair.state import difference
+from indextables.ops.repair.unpack import AT_ONCE, read_chunks
+from indextables.ops.repair.unpack_unpack import without_parts
 
 _LARGE: Final = 2 * AT_ONCE
 _MANY: Final = 256

@@ -17,9 +17,9 @@ from typing import Final, Literal, TypeAlias
 
 from indextables.errors import RepairError
 from indextables.log.open.listing import Listing, list_log
-from indextables.ops.repair.place import LogPlace
+from indextables.ops.repair.log_place import LogPlace
+from indextables.ops.repair.new_log import origin_of
 from indextables.ops.repair.plan import fingerprint
-from indextables.ops.repair.write import origin_of
 from indextables.storage import durable
 
 Mover: TypeAlias = Callable[[Path, Path], object]

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from indextables.errors import IndexTablesError, ProtocolError
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
-from indextables.ops.problem import Problem
+from indextables.ops.check.problem import Problem
 from indextables.parquet.read.key_index import KeyIndex
 from indextables.parquet.read.read import Reading, Unit, read_batches, units_of
 from indextables.plan.column_sets import columns_set

@@ -10,8 +10,8 @@ import pyarrow as pa
 from indextables.core.types import StructType, schema_to_arrow
 from indextables.errors import SchemaMismatchError
 from indextables.log.wire.actions import Metadata
-from indextables.ops.keyed import distinct_rows, rule_of
-from indextables.ops.schema import evolved, merged_schema
+from indextables.ops.keyed.files import distinct_rows, rule_of
+from indextables.ops.shared.schema import evolved, merged_schema
 from indextables.parquet.read.key_index import KeyIndex
 from indextables.parquet.write.conform import conform, source_schema
 from indextables.plan.merge_rule import MergeMode, MergeRule

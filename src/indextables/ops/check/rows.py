@@ -11,8 +11,8 @@ from indextables.core.types import Leaf, PrimitiveType, is_orderable, leaves, pa
 from indextables.errors import IndexTablesError
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
-from indextables.ops.executor import Executor
-from indextables.ops.problem import Problem
+from indextables.ops.check.problem import Problem
+from indextables.ops.shared.executor import Executor
 
 _AT_ONCE: Final = 16
 

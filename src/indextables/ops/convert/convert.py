@@ -8,8 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.arrow.hive import HiveColumn, hive_columns, hive_values
-from indextables.arrow.int96 import arrow_schema_of
 from indextables.core.stats import stats_columns
 from indextables.core.stats.truncate import TruncationMetrics, log_truncation, truncate_stats
 from indextables.core.types import (
@@ -24,17 +22,19 @@ from indextables.errors import NotATableError, SchemaError, SchemaMismatchError,
 from indextables.log.commit.intent import ChangeSchema, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Add, Metadata, Protocol
+from indextables.ops.convert.foreign_files import HiveColumn, hive_columns, hive_values
+from indextables.ops.convert.int96 import arrow_schema_of
 from indextables.ops.create import new_metadata
-from indextables.ops.foreign import (
+from indextables.ops.shared.detect import (
     foreign_format,
     parquet_files,
     table_around,
     table_within,
     unnamable_files,
 )
-from indextables.ops.result import CommitResult
-from indextables.ops.schema import check_names
-from indextables.ops.target import config_for, truncation_for
+from indextables.ops.shared.result import CommitResult
+from indextables.ops.shared.schema import check_names
+from indextables.ops.shared.target import config_for, truncation_for
 from indextables.parquet.read.footers import read_footers, stats_from_footer
 from indextables.storage.base import LogStore, ObjectMeta
 

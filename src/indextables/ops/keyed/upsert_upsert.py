@@ -17,9 +17,7 @@ from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Action, Metadata, Txn
-from indextables.ops.executor import Executor
-from indextables.ops.incoming import Incoming, completed, fitted
-from indextables.ops.keyed import (
+from indextables.ops.keyed.files import (
     Files,
     LogRows,
     adds_of,
@@ -29,8 +27,10 @@ from indextables.ops.keyed import (
     metrics_of,
     rule_of,
 )
-from indextables.ops.result import CommitResult, is_done
-from indextables.ops.target import config_for
+from indextables.ops.keyed.upsert import Incoming, completed, fitted
+from indextables.ops.shared.executor import Executor
+from indextables.ops.shared.result import CommitResult, is_done
+from indextables.ops.shared.target import config_for
 from indextables.parquet.read.key_index import KeyIndex, Numbers, distinct_numbers
 from indextables.parquet.read.key_lookup import Home, Places, key_condition, live_places
 from indextables.parquet.read.read import Reading, read_batches, units_of

@@ -9,7 +9,7 @@ from indextables.core.types import DataType, ListType, MapType, StructType, can_
 from indextables.core.types.arrow import check_levels
 from indextables.errors import SchemaError, SchemaEvolutionError, SchemaMismatchError
 from indextables.log.wire.actions import Add, Metadata
-from indextables.ops.record_key import key_problem
+from indextables.ops.shared.record_key import key_problem
 from indextables.plan.merge_rule import MergeRule
 
 

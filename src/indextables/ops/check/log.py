@@ -14,7 +14,7 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.files import LogBody, Torn, Unverified, read_body
 from indextables.log.wire.lines import loads, written_lines
 from indextables.log.wire.names import LogFile
-from indextables.ops.problem import Problem
+from indextables.ops.check.problem import Problem
 
 
 @dataclass(slots=True)

@@ -21,8 +21,7 @@ from indextables.log.commit.intent import CommitPlan, Rewrite
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Metadata, Remove, Txn
-from indextables.ops.condition import Condition, SamePartitions
-from indextables.ops.keyed import (
+from indextables.ops.keyed.files import (
     Files,
     LogRows,
     adds_of,
@@ -33,9 +32,10 @@ from indextables.ops.keyed import (
     metrics_of,
     rule_of,
 )
-from indextables.ops.matching import Mask, Matcher
-from indextables.ops.result import CommitResult
-from indextables.ops.schema import evolved, merged_schema
+from indextables.ops.keyed.matching import Mask, Matcher
+from indextables.ops.shared.commit import Condition, SamePartitions
+from indextables.ops.shared.result import CommitResult
+from indextables.ops.shared.schema import evolved, merged_schema
 from indextables.parquet.read.key_index import KeyIndex, repeated_mask
 from indextables.parquet.read.key_lookup import Home, live_places
 from indextables.parquet.read.read import Reading

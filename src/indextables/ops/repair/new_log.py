@@ -17,9 +17,9 @@ from indextables.log.wire.actions import CommitInfo, StateAction
 from indextables.log.wire.codec import encode_action
 from indextables.log.wire.files import any_info, read_body
 from indextables.log.wire.names import WIDTH, LogFile
-from indextables.ops.repair.compare import difference
-from indextables.ops.repair.place import LogPlace
+from indextables.ops.repair.log_place import LogPlace
 from indextables.ops.repair.plan import RepairPlan
+from indextables.ops.repair.state import difference
 
 OPERATION: Final = "REPAIR"
 _LAST: Final = 1

@@ -10,7 +10,7 @@ from indextables.core.predicate.nodes import Predicate
 from indextables.core.predicate.to_sql import to_sql
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Metadata
-from indextables.ops.partitions import partition_condition
+from indextables.ops.shared.partitions import partition_condition
 from indextables.parquet.read.row_filter import check_evaluable
 from indextables.parquet.write.write import Written
 

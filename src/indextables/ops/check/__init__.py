@@ -1,0 +1,1 @@
+"""Checks a table: its log, its files and its rows, without changing anything."""

@@ -1,0 +1,1 @@
+"""Adopts a directory of Parquet files as a table, in place."""

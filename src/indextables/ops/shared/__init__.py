@@ -1,0 +1,1 @@
+"""Shares what several verbs need: commit results, the executor, schemas, record keys."""
