@@ -33,9 +33,8 @@ from indextables.ops.convert.convert import plan_convert
 from indextables.ops.create import as_schema, create, new_metadata
 from indextables.ops.delete_overwrite import delete, overwrite
 from indextables.ops.evolve import evolve
-from indextables.ops.keyed.upsert_upsert import upsert
-from indextables.ops.shared.commit import Condition
-from indextables.ops.shared.result import CommitResult
+from indextables.ops.keyed.upsert import upsert
+from indextables.ops.shared.commit import CommitResult, Condition
 from indextables.plan.planner import Planner, plan_files
 from indextables.scans import Query, QueryResult, Scan, TablePlan
 from indextables.upkeep import Upkeep

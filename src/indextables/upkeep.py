@@ -24,9 +24,8 @@ from indextables.ops.compact import Threshold, compact
 from indextables.ops.optimize import Clustering, optimize
 from indextables.ops.restore import restore
 from indextables.ops.rollback import rollback
-from indextables.ops.shared.commit import Condition
+from indextables.ops.shared.commit import CommitResult, Condition
 from indextables.ops.shared.executor import Executor
-from indextables.ops.shared.result import CommitResult
 from indextables.ops.truncate_history import TruncationPlan, truncate_time_travel
 from indextables.ops.vacuum import VacuumPlan, vacuum
 from indextables.parquet.write.curves import Curve

@@ -17,7 +17,7 @@ from indextables.core.types import StructType
 from indextables.log.wire.actions import Add
 from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.shared.target import config_for, write_target
+from indextables.ops.shared.commit import config_for, write_target
 from indextables.storage.open import open_store
 
 

@@ -19,7 +19,7 @@ from rich.table import Table as RichTable
 
 from indextables.config import PREFIX
 from indextables.errors import StorageError
-from indextables.ops.shared.result import CommitResult
+from indextables.ops.shared.commit import CommitResult
 from indextables.report.words import visible
 
 OutputFormat: TypeAlias = Literal["table", "json"]

@@ -34,9 +34,8 @@ from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Add
+from indextables.ops.shared.commit import CommitResult, commit, config_for, truncation_for
 from indextables.ops.shared.executor import Executor
-from indextables.ops.shared.result import CommitResult, commit
-from indextables.ops.shared.target import config_for, truncation_for
 from indextables.plan.column_sets import columns_set
 from indextables.plan.merge_rule import MergeRule
 from indextables.plan.slices import Block, slices_of

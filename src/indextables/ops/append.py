@@ -9,11 +9,10 @@ from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Action, Metadata, Txn
-from indextables.ops.keyed.upsert_upsert import upsert
+from indextables.ops.keyed.upsert import upsert
+from indextables.ops.shared.commit import CommitResult, commit, config_for, is_done, write_target
 from indextables.ops.shared.executor import Executor
-from indextables.ops.shared.result import CommitResult, commit, is_done
 from indextables.ops.shared.schema import evolved, merged_schema, settle
-from indextables.ops.shared.target import config_for, write_target
 from indextables.parquet.write.write import Written
 from indextables.plan.merge_rule import RECORD_KEY
 

@@ -20,10 +20,8 @@ from indextables.log.commit.intent import CommitPlan, Compact, Group
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Remove
-from indextables.ops.shared.commit import Condition
+from indextables.ops.shared.commit import CommitResult, Condition, commit, config_for, write_target
 from indextables.ops.shared.executor import Executor
-from indextables.ops.shared.result import CommitResult, commit
-from indextables.ops.shared.target import config_for, write_target
 from indextables.parquet.write.write import Written
 from indextables.plan.merge_rule import MergeRule, Piece
 from indextables.plan.planner import plan_files

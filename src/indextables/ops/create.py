@@ -29,11 +29,10 @@ from indextables.log.wire.actions import (
     Metadata,
     Protocol,
 )
+from indextables.ops.shared.commit import CommitResult, config_for
 from indextables.ops.shared.detect import foreign_format
 from indextables.ops.shared.record_key import key_properties, top_level
-from indextables.ops.shared.result import CommitResult
 from indextables.ops.shared.schema import check_names
-from indextables.ops.shared.target import config_for
 from indextables.parquet.write.conform import source_schema
 from indextables.plan.merge_rule import RECORD_KEY
 

@@ -12,9 +12,8 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Metadata, Txn
 from indextables.ops.create import check_vacant, protocol_for
 from indextables.ops.keyed.files import write_first
+from indextables.ops.shared.commit import CommitResult, config_for, write_target
 from indextables.ops.shared.executor import Executor
-from indextables.ops.shared.result import CommitResult
-from indextables.ops.shared.target import config_for, write_target
 
 
 def create_as(

@@ -19,11 +19,17 @@ from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Add, Metadata, Remove, Txn
 from indextables.ops.keyed.delete_overwrite import delete_by_key, overwrite_by_key
-from indextables.ops.shared.commit import Condition, SamePartitions
+from indextables.ops.shared.commit import (
+    CommitResult,
+    Condition,
+    SamePartitions,
+    commit,
+    config_for,
+    is_done,
+    write_target,
+)
 from indextables.ops.shared.executor import Executor
-from indextables.ops.shared.result import CommitResult, commit, is_done
 from indextables.ops.shared.schema import evolved, merged_schema, settle
-from indextables.ops.shared.target import config_for, write_target
 from indextables.parquet.write.write import Rewritten, Written
 from indextables.plan.merge_rule import RECORD_KEY
 

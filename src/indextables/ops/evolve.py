@@ -6,7 +6,7 @@ from indextables.core.types import StructType
 from indextables.log.commit.intent import ChangeSchema, CommitPlan
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.shared.result import CommitResult, commit
+from indextables.ops.shared.commit import CommitResult, commit
 from indextables.ops.shared.schema import evolved
 
 

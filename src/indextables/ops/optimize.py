@@ -25,9 +25,8 @@ from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Remove
 from indextables.ops.delete_overwrite import Condition
+from indextables.ops.shared.commit import CommitResult, commit, config_for, write_target
 from indextables.ops.shared.executor import Executor
-from indextables.ops.shared.result import CommitResult, commit
-from indextables.ops.shared.target import config_for, write_target
 from indextables.parquet.write.curves import Curve
 from indextables.parquet.write.write import Written
 

@@ -13,9 +13,8 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Metadata, Remove
 from indextables.ops.create import needed_for
 from indextables.ops.keyed.files import write_first
+from indextables.ops.shared.commit import CommitResult, commit, config_for, write_target
 from indextables.ops.shared.executor import Executor
-from indextables.ops.shared.result import CommitResult, commit
-from indextables.ops.shared.target import config_for, write_target
 from indextables.parquet.write.write import Written
 
 

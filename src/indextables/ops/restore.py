@@ -24,7 +24,7 @@ from indextables.log.commit.intent import CommitPlan, Restore
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Add, Metadata, Remove
-from indextables.ops.shared.result import CommitResult, commit
+from indextables.ops.shared.commit import CommitResult, commit
 from indextables.ops.shared.schema import evolved
 from indextables.plan.merge_rule import MergeRule
 

@@ -23,7 +23,7 @@ from indextables.log.commit.intent import CommitPlan, Restore
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.restore import adds_of, check_kept, has_grown_from, metrics, outside, removes_of
-from indextables.ops.shared.result import CommitResult, commit
+from indextables.ops.shared.commit import CommitResult, commit
 from indextables.plan.merge_rule import MergeRule
 
 

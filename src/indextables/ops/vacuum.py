@@ -16,7 +16,7 @@ from indextables.log.commit.intent import CommitPlan, Maintain
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Vacuum
-from indextables.ops.shared.target import config_for
+from indextables.ops.shared.commit import config_for
 from indextables.storage.base import ObjectMeta
 
 # The version a writer had read when it began: a writer below minReadVersion can no longer commit.

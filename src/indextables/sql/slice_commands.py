@@ -11,8 +11,7 @@ from indextables.log.timestamps import parse_moment
 from indextables.ops.compact import Threshold, compact
 from indextables.ops.restore import restore
 from indextables.ops.rollback import rollback
-from indextables.ops.shared.commit import Condition
-from indextables.ops.shared.result import CommitResult
+from indextables.ops.shared.commit import CommitResult, Condition
 from indextables.sql.grammar import Arguments, Command, Context, executor_of
 from indextables.sql.predicate import parse_predicate
 

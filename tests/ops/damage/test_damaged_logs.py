@@ -16,7 +16,7 @@ import pytest
 
 from indextables.errors import RepairError
 from support.logs import same_state
-from indextables.ops.repair import fold, plan_repair, repair
+from indextables.ops.repair import state as fold, plan_repair, repair
 from indextables.ops.repair.unpack import read_chunks
 from support.damage import RealTable, edit_lines, make_table, remove_one
 

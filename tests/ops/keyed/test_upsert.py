@@ -26,7 +26,7 @@ from indextables.ops.create import as_schema, new_metadata
 from indextables.ops.create_as import create_as
 from indextables.ops.keyed.files import Files
 from indextables.ops.replace import replace_table
-from indextables.ops.keyed.upsert_upsert import UpsertPlanner
+from indextables.ops.keyed.upsert import UpsertPlanner
 from indextables.storage.open import open_store
 
 SCHEMA = pa.schema(

@@ -28,8 +28,7 @@ from indextables.log.commit.intent import CommitPlan, Rewrite
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Remove
 from indextables.ops.delete_overwrite import Condition, delete
-from indextables.ops.shared.result import CommitResult, commit
-from indextables.ops.shared.target import config_for, write_target
+from indextables.ops.shared.commit import CommitResult, commit, config_for, write_target
 from indextables.parquet.write.write import Written
 from indextables.plan.merge_rule import RECORD_KEY
 

@@ -21,7 +21,7 @@ from indextables.errors import SchemaMismatchError, TableExistsError
 from indextables.log.state.snapshot import Snapshot
 from indextables.ops.create import create, new_metadata
 from indextables.ops.delete_overwrite import Condition, SamePartitions
-from indextables.ops.shared.partitions import partition_condition
+from indextables.ops.shared.commit import partition_condition
 
 
 def insert(session: SparkSession, statement: Insert) -> None:

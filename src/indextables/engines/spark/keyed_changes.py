@@ -30,7 +30,7 @@ from indextables.engines.spark.tables import SparkTable
 from indextables.log.commit.intent import CommitPlan, Rewrite
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Remove
-from indextables.ops.shared.target import config_for, write_target
+from indextables.ops.shared.commit import config_for, write_target
 from indextables.plan.merge_rule import MergeRule
 from indextables.plan.slices import Slices, slices_of
 

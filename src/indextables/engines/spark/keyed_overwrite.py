@@ -35,10 +35,16 @@ from indextables.log.commit.intent import CommitPlan, Rewrite
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Metadata, Remove, Txn
 from indextables.ops.keyed.files import metrics_of, rule_of
-from indextables.ops.shared.commit import Condition, SamePartitions
-from indextables.ops.shared.result import CommitResult, commit, is_done
+from indextables.ops.shared.commit import (
+    CommitResult,
+    Condition,
+    SamePartitions,
+    commit,
+    config_for,
+    is_done,
+    write_target,
+)
 from indextables.ops.shared.schema import evolved, merged_schema, settle
-from indextables.ops.shared.target import config_for, write_target
 from indextables.parquet.write.write import WriteTarget, Written, as_new_groups
 from indextables.plan.merge_rule import MergeRule
 

@@ -30,9 +30,8 @@ from indextables.log.commit.intent import CommitPlan, Upsert
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Action, Metadata, Txn
 from indextables.ops.keyed.files import rule_of
-from indextables.ops.shared.result import CommitResult, commit, is_done
+from indextables.ops.shared.commit import CommitResult, commit, config_for, is_done, write_target
 from indextables.ops.shared.schema import evolved, merged_schema
-from indextables.ops.shared.target import config_for, write_target
 from indextables.plan.merge_rule import MergeMode, MergeRule
 
 

@@ -35,7 +35,7 @@ from indextables.ops.create import new_metadata
 from indextables.ops.create_as import create_as
 from indextables.ops.delete_overwrite import Condition, SamePartitions, overwrite
 from indextables.ops.replace import replace_table
-from indextables.ops.shared.result import CommitResult
+from indextables.ops.shared.commit import CommitResult
 from indextables.plan.merge_rule import RECORD_KEY, MergeRule
 from indextables.sql.predicate import parse_predicate
 

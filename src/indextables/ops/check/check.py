@@ -9,10 +9,8 @@ from typing import Literal, TypeAlias
 from indextables.errors import IndexTablesError, LogCorruptedError
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.check.check_slices import check_keys, check_slices
-from indextables.ops.check.log import check_log
-from indextables.ops.check.problem import Problem
-from indextables.ops.check.rows import check_rows
+from indextables.ops.check.log import Problem, check_log
+from indextables.ops.check.rows import check_keys, check_rows, check_slices
 from indextables.ops.shared.executor import Executor
 from indextables.parquet.read.align import partition_scalar
 from indextables.storage.base import ObjectMeta

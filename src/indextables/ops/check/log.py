@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from indextables.errors import IndexTablesError, LogCorruptedError, LogReplacedError
 from indextables.log.open.checkpoint import read_checkpoint
@@ -14,7 +15,47 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.files import LogBody, Torn, Unverified, read_body
 from indextables.log.wire.lines import loads, written_lines
 from indextables.log.wire.names import LogFile
-from indextables.ops.check.problem import Problem
+
+# One finding of a check.
+
+Kind: TypeAlias = Literal[
+    "torn-file",
+    "garbled-line",
+    "missing-commit",
+    "foreign-commit",
+    "mixed-names",
+    "bad-checkpoint",
+    "bad-pointer",
+    "unverified-commit",
+    "not-opened",
+    "missing-file",
+    "wrong-size",
+    "bad-partition-value",
+    "unreadable-file",
+    "wrong-statistics",
+    "unreferenced-file",
+    "unknown-merge-mode",
+    "log-without-key",
+    "no-file-group",
+    "two-bases",
+    "mixed-partitions",
+    "lost-base",
+    "duplicate-key",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong where; `line` counts from 1 in files of the log."""
+
+    kind: Kind
+    file: str
+    line: int | None
+    message: str
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place}: {self.message} [{self.kind}]"
 
 
 @dataclass(slots=True)

@@ -22,9 +22,9 @@ from indextables.errors import NotATableError, SchemaError, SchemaMismatchError,
 from indextables.log.commit.intent import ChangeSchema, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Add, Metadata, Protocol
-from indextables.ops.convert.foreign_files import HiveColumn, hive_columns, hive_values
-from indextables.ops.convert.int96 import arrow_schema_of
+from indextables.ops.convert.foreign_files import HiveColumn, arrow_schema_of, hive_columns, hive_values
 from indextables.ops.create import new_metadata
+from indextables.ops.shared.commit import CommitResult, config_for, truncation_for
 from indextables.ops.shared.detect import (
     foreign_format,
     parquet_files,
@@ -32,9 +32,7 @@ from indextables.ops.shared.detect import (
     table_within,
     unnamable_files,
 )
-from indextables.ops.shared.result import CommitResult
 from indextables.ops.shared.schema import check_names
-from indextables.ops.shared.target import config_for, truncation_for
 from indextables.parquet.read.footers import read_footers, stats_from_footer
 from indextables.storage.base import LogStore, ObjectMeta
 

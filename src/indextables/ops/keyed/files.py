@@ -22,9 +22,8 @@ from indextables.log.commit.intent import CommitPlan
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Add, Metadata
+from indextables.ops.shared.commit import CommitResult, commit, config_for, write_target
 from indextables.ops.shared.executor import Executor
-from indextables.ops.shared.result import CommitResult, commit
-from indextables.ops.shared.target import config_for, write_target
 from indextables.parquet.read.key_index import KeyIndex, Numbers, surely_distinct
 from indextables.parquet.read.key_lookup import Home, key_condition
 from indextables.parquet.write.conform import check_fits, conform

@@ -2,8 +2,7 @@
 
 from indextables.ops.repair.findings import Excluded, Finding
 from indextables.ops.repair.plan import RepairPlan, plan_repair
-from indextables.ops.repair.run import RepairResult
-from indextables.ops.repair.run_run import repair
+from indextables.ops.repair.run import RepairResult, repair
 from indextables.ops.repair.swap import Swap
 
 __all__ = ["Excluded", "Finding", "RepairPlan", "RepairResult", "Swap", "plan_repair", "repair"]

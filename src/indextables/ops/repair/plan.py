@@ -19,17 +19,16 @@ from indextables.log.state.snapshot import Files, Snapshot
 from indextables.log.wire.actions import check_writable
 from indextables.ops.repair.evidence import Evidence, gather
 from indextables.ops.repair.findings import Excluded, Finding, incomplete, listed
-from indextables.ops.repair.fold import Folded, finding_of, fold
 from indextables.ops.repair.log_place import LogPlace, Opener, opener_with, place_of
-from indextables.ops.repair.plan_text import notes_on
+from indextables.ops.repair.plan_text import notes_on, plan_text
 from indextables.ops.repair.route import Route, broken_link, find_route
 from indextables.ops.repair.settings import RepairSettings
 from indextables.ops.repair.shorten import Shortener
-from indextables.ops.repair.show import plan_text
-from indextables.ops.repair.validate import lost_from_slices
-from indextables.ops.repair.validate_validate import (
+from indextables.ops.repair.state import Folded, finding_of, fold
+from indextables.ops.repair.validate import (
     Progress,
     Validation,
+    lost_from_slices,
     newer_strangers,
     unchecked,
     validate,

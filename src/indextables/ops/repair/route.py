@@ -8,8 +8,7 @@ from itertools import pairwise
 
 from indextables.errors import RepairError
 from indextables.log.wire.names import LogNames
-from indextables.ops.repair.evidence import Evidence, commit_of
-from indextables.ops.repair.file import FileEvidence
+from indextables.ops.repair.evidence import Evidence, FileEvidence, commit_of
 from indextables.ops.repair.findings import Finding, disagreement, incomplete
 
 

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.errors import LogCorruptedError
+from indextables.log.open.checkpoint import read_checkpoint
+from indextables.log.open.load import read_bodies
+from indextables.log.open.replay import replay
 from indextables.log.state.snapshot import Snapshot
+from indextables.log.wire.files import LogBody, Unverified, Whole, read_body
+from indextables.log.wire.lines import Place
+from indextables.ops.repair.evidence import FileEvidence
+from indextables.ops.repair.findings import Finding, disagreement
+from indextables.ops.repair.log_place import LogPlace
+from indextables.ops.repair.route import Route
+from indextables.ops.repair.shorten import Shortener
+from indextables.ops.repair.unpack import AT_ONCE, read_chunks, without_parts
 
 _OF_EVERY_WRITER: Final = ("size", "partition_values", "stats")
 _OF_OURS: Final = ("seq", "file_group", "kind", "block", "schema_id")
@@ -57,3 +70,124 @@ def _rows_that_differ(one: Any, two: Any) -> Iterator[int]:
     elif not pa.types.is_list(one.type):
         unequal = pc.fill_null(pc.not_equal(one, two), fill_value=False)
         yield from pc.indices_nonzero(unequal).to_pylist()
+
+
+# From a route to the state of the table, in bounded memory: some commits at a time, long bounds dropped at once.
+
+_LARGE: Final = 2 * AT_ONCE
+_MANY: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """The newest state, and checkpoints on the way that turned out not to be intact."""
+
+    snapshot: Snapshot
+    findings: tuple[Finding, ...]
+
+
+def fold(place: LogPlace, route: Route, shortener: Shortener) -> Folded:
+    """The state at the end of the route; RepairError where a checkpoint on the way tells another story.
+
+    LogCorruptedError names a file of the route that is not what it seemed.
+    """
+    snapshot = _checkpoint(place, route.base, shortener) if route.base else None
+    findings: list[Finding] = []
+    stops = {found.file.version for found in route.checkpoints}
+    for batch in _batches(route.commits, stops):
+        snapshot = _replayed(place, snapshot, batch, shortener)
+        for checkpoint in route.checkpoints:
+            if checkpoint.file.version == snapshot.version:
+                findings.extend(_check(place, checkpoint, snapshot, shortener))
+    assert snapshot is not None, "a route has a base or a first commit"
+    return Folded(snapshot, tuple(findings))
+
+
+def finding_of(error: LogCorruptedError) -> Finding:
+    """The same as a finding; errors of the log name their file and line."""
+    place = f"{error.facts['file']}, line {error.facts['line']}: "
+    return Finding(error.facts["file"], error.facts["line"], error.message.removeprefix(place))
+
+
+def _batches(commits: Sequence[FileEvidence], stops: set[int]) -> Iterator[list[FileEvidence]]:
+    """Commits to be read together: not too many, not too large, none beyond a checkpoint."""
+    batch: list[FileEvidence] = []
+    size = 0
+    for commit in commits:
+        if batch and (size + commit.text_bytes > _LARGE or len(batch) >= _MANY):
+            yield batch
+            batch, size = [], 0
+        batch.append(commit)
+        size += commit.text_bytes
+        if commit.file.version in stops:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _replayed(
+    place: LogPlace, base: Snapshot | None, batch: Sequence[FileEvidence], shortener: Shortener
+) -> Snapshot:
+    if len(batch) == 1 and batch[0].text_bytes > _LARGE:
+        return _in_pieces(place, base, batch[0], shortener)
+    bodies = read_bodies(place.store, [commit.file for commit in batch])
+    try:
+        return shortener.shortened(replay(base, bodies, place.store.uri))
+    except LogCorruptedError:
+        # The count of files is compared once per call: one by one, the first that does not fit is named.
+        for body in bodies:
+            base = replay(base, [body], place.store.uri)
+        raise
+
+
+def _in_pieces(
+    place: LogPlace, base: Snapshot | None, found: FileEvidence, shortener: Shortener
+) -> Snapshot:
+    """One large file, some lines at a time; its checksum was verified, so each piece is what it was."""
+    verdict = Whole(found.info) if isinstance(found.verdict, Whole) else Unverified()
+    snapshot, lines = base, 0
+    for chunk in read_chunks(place.store, found.file):
+        if snapshot is None and b'"metaData"' not in chunk:
+            # the schema comes later, and without it no add can be typed
+            return shortener.shortened(
+                replay(base, [read_body(place.store, found.file)], place.store.uri)
+            )
+        try:
+            body = LogBody(found.file, chunk, verdict)
+            snapshot = shortener.shortened(replay(snapshot, [body], place.store.uri))
+        except LogCorruptedError as error:
+            at = finding_of(error)
+            raise Place(at.file, at.line + lines).corrupted(at.reason) from error
+        lines += chunk.count(b"\n")
+    assert snapshot is not None, "a large file has a first piece"
+    return snapshot
+
+
+def _checkpoint(place: LogPlace, found: FileEvidence, shortener: Shortener) -> Snapshot:
+    if found.text_bytes > _LARGE:
+        return _in_pieces(place, None, found, shortener)
+    try:
+        return without_parts(place, read_checkpoint(place.store, found.file), shortener)
+    except LogCorruptedError as error:
+        at = finding_of(error)
+        if at.file == found.file.name:
+            raise
+        raise Place(found.file.name, 0).corrupted(f"{at.file}: {at.reason}") from error
+
+
+def _check(
+    place: LogPlace, found: FileEvidence, snapshot: Snapshot, shortener: Shortener
+) -> Iterator[Finding]:
+    try:
+        stored = _checkpoint(place, found, shortener)
+    except LogCorruptedError as error:
+        yield finding_of(error)
+        return
+    ours = isinstance(found.verdict, Whole) and snapshot.commit_id is not None
+    about = difference(snapshot, stored, ours=ours)
+    if about is not None:
+        raise disagreement(
+            f"{found.file.name} and the commits up to version {snapshot.version} disagree about {about}",
+            found.file.name,
+        )

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from indextables.errors import StorageError
+from indextables.log.state.parts import part_of
+from indextables.log.state.segments import PartTable, Segment, conform
+from indextables.log.state.snapshot import Files, Snapshot
 from indextables.log.wire.files import inflated
+from indextables.log.wire.lines import Place
 from indextables.log.wire.names import LogFile
+from indextables.ops.repair.log_place import LogPlace
+from indextables.ops.repair.shorten import Shortener
 from indextables.storage import LogStore
 
 AT_ONCE: Final = 16 << 20
@@ -31,3 +42,53 @@ def _raw(store: LogStore, file: LogFile, at_once: int) -> Iterator[bytes]:
         return
     for start in range(0, file.size, at_once):
         yield store.get_range(file.key, start, at_once)
+
+
+# Checkpoints whose adds are in Parquet parts: every byte verified, rows read a few at a time.
+
+_ROWS: Final = 2048
+
+
+def without_parts(place: LogPlace, snapshot: Snapshot, shortener: Shortener) -> Snapshot:
+    """The same state in memory, already shortened; LogCorruptedError if a part is not what was written."""
+    segments = tuple(_in_memory(place, segment, shortener) for segment in snapshot.state.segments)
+    return replace(snapshot, state=Files(segments, snapshot.state.tombstones))
+
+
+def _in_memory(place: LogPlace, segment: Segment, shortener: Shortener) -> Segment:
+    part = part_of(segment)
+    if part is None:
+        return shortener.segment(segment)
+    part.check_bytes()
+    tables = [shortener.segment(rows).table for rows in _batches(place, part, segment)]
+    columns = segment.shape.columns()
+    return Segment.alive(pa.concat_tables([columns.empty_table(), *tables]), segment.shape)
+
+
+def _batches(place: LogPlace, part: PartTable, segment: Segment) -> Iterator[Segment]:
+    """The live rows: whole row groups could be half a gigabyte of texts."""
+    columns = segment.shape.columns()
+    key = f"{place.names.prefix}{part.ref.name}"
+    start = 0
+    try:
+        with place.store.filesystem().open_input_file(key) as source:
+            for batch in pq.ParquetFile(source).iter_batches(_ROWS):
+                alive = ~segment.dead[start : start + len(batch)]
+                start += len(batch)
+                table = pa.table([_column(batch, field) for field in columns], schema=columns)
+                yield Segment.alive(table.filter(pa.array(alive)), segment.shape)
+    except StorageError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise Place(part.ref.name, 0).corrupted(f"not a readable part: {error}") from error
+    if start != part.num_rows or len(segment.dead) != start:
+        raise Place(part.ref.name, 0).corrupted(
+            f"it has {start} rows, its manifest says {part.num_rows}"
+        )
+
+
+def _column(batch: Any, field: Any) -> Any:
+    if field.name in batch.schema.names:
+        return conform(batch.column(field.name), field.type)
+    # a struct without fields is not stored: it says nothing
+    return conform(pa.nulls(len(batch), pa.struct([])), field.type)

@@ -2,17 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final
+from uuid import uuid4
 
+from indextables.config import TARGET_FILE_SIZE, Config
 from indextables.core.bind.bind import bind
-from indextables.core.predicate.nodes import Predicate
+from indextables.core.predicate.nodes import And, Compare, IsIn, IsNull, Literal, Or, Predicate, Ref
 from indextables.core.predicate.to_sql import to_sql
+from indextables.core.prune.partitions import decode_partition
+from indextables.core.stats import stats_columns
+from indextables.core.stats.truncate import TruncationOptions
+from indextables.core.stats.truncation_options import ignored_overrides
+from indextables.core.types import DataType
+from indextables.errors import CommitConflictError
+from indextables.log.commit.attempt import Planner
+from indextables.log.commit.intent import CommitPlan
 from indextables.log.state.snapshot import Snapshot
-from indextables.log.wire.actions import Metadata
-from indextables.ops.shared.partitions import partition_condition
+from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.actions import Metadata, Txn
 from indextables.parquet.read.row_filter import check_evaluable
-from indextables.parquet.write.write import Written
+from indextables.parquet.write.write import WriteTarget, Written
+from indextables.plan.merge_rule import MergeRule
+
+# Partitions as a condition: TRUE for exactly the rows that lie in one of them.
+
+
+def partition_condition(values: Iterable[Mapping[str, str | None]], metadata: Metadata) -> Predicate:
+    """A condition over the partition columns alone; of no partitions it is FALSE."""
+    types = {field.name: field.type for field in metadata.schema}
+    columns = metadata.partition_columns
+    distinct = dict.fromkeys(tuple(each.get(name) for name in columns) for each in values)
+    if len(columns) == 1:
+        return _one_of(columns[0], [texts[0] for texts in distinct], types[columns[0]])
+    return Or(
+        tuple(
+            And(tuple(_is(name, text, types[name]) for name, text in zip(columns, texts, strict=True)))
+            for texts in distinct
+        )
+    )
+
+
+def _one_of(name: str, texts: list[str | None], kind: DataType) -> Predicate:
+    values = IsIn(Ref((name,)), tuple(_literal(text, kind) for text in texts if text is not None))
+    return values | IsNull(Ref((name,))) if None in texts else values
+
+
+def _is(name: str, text: str | None, kind: DataType) -> Predicate:
+    ref = Ref((name,))
+    return IsNull(ref) if text is None else Compare("=", ref, _literal(text, kind))
+
+
+def _literal(text: str, kind: DataType) -> Literal:
+    return Literal(decode_partition(text, kind), kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +97,91 @@ class SamePartitions:
             partition_condition([add.partition_values for add in written.adds], metadata),
             shown={"mode": "dynamic"},
         )
+
+
+# What a verb did, for the user who called it.
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """The table's version after the call; `committed` is False if there was nothing to do."""
+
+    version: int
+    operation: str
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    committed: bool = True
+    skipped: frozenset[str] = frozenset()
+    """Splits that were left out because another writer replaced them meanwhile."""
+
+
+def commit(log: TransactionLog, planner: Planner, snapshot: Snapshot) -> CommitResult:
+    """Commits what the planner plans on the newest snapshot, and tells what it was.
+
+    CommitConflictError if a vacuum has meanwhile been told that nobody works on this snapshot:
+    the files the plan names may be gone, even if the plan itself was made anew.
+    """
+    last: list[CommitPlan] = []
+
+    def remember(now: Snapshot) -> CommitPlan:
+        if snapshot.version < now.min_read_version:
+            raise CommitConflictError(
+                f"this write began at version {snapshot.version}, and a vacuum has since removed "
+                f"files of writers that began below {now.min_read_version}",
+                hint="start again from the current version",
+                read_version=snapshot.version,
+                min_read_version=now.min_read_version,
+            )
+        last.append(planner(now))
+        return last[-1]
+
+    done = log.commit(remember, snapshot)
+    plan = last[-1].without(done.skipped)
+    return CommitResult(done.version, plan.operation, plan.all_metrics(), not done.no_op, done.skipped)
+
+
+def is_done(snapshot: Snapshot, txn: Txn | None) -> bool:
+    """Whether the application has committed this batch, or a later one, before."""
+    done = snapshot.txns.get(txn.app_id) if txn else None
+    return txn is not None and done is not None and done.version >= txn.version
+
+
+# Where the next write of a table goes, from its snapshot and the options in force.
+
+_logger: Final = logging.getLogger(__name__)
+
+
+def config_for(properties: Mapping[str, str], options: Mapping[str, Any] | None) -> Config:
+    """Options of the call over the table's properties; ConfigError before anything is written."""
+    config = Config.of(write=options, table=properties).validate()
+    TruncationOptions.from_config(config, warns=False)  # `truncation_for` warns, once a write
+    return config
+
+
+def write_target(metadata: Metadata, read_version: int, config: Config) -> WriteTarget:
+    """A fresh directory whose name says which version the writer had read: vacuum relies on it.
+
+    The columns of a record key always get statistics: by them an upsert finds the files it must look into.
+    """
+    wanted = stats_columns(metadata.schema, metadata.partition_columns, config)
+    key = [(n,) for n in MergeRule.of(metadata.properties).key if n not in metadata.partition_columns]
+    return WriteTarget(
+        schema=metadata.schema,
+        partition_columns=metadata.partition_columns,
+        schema_id=metadata.schema_id,
+        directory=f"data/{read_version}-{uuid4()}",
+        stats_columns=(*wanted, *(path for path in key if path not in wanted)),
+        truncation=truncation_for(metadata, config),
+        split_bytes=config.get(TARGET_FILE_SIZE),
+    )
+
+
+def truncation_for(metadata: Metadata, config: Config) -> TruncationOptions:
+    """The rules for this table's columns; a rule for a column it does not have is warned of, once."""
+    for key, why in ignored_overrides(config, metadata.schema):
+        _warn(metadata.id, key, why)
+    return TruncationOptions.from_config(config)
+
+
+@lru_cache(maxsize=1024)
+def _warn(table: str, key: str, why: str) -> None:  # noqa: ARG001 - once for each table
+    _logger.warning("Option '%s' is ignored: %s", key, why)
