@@ -29,7 +29,7 @@ from indextables.core.bind.bind import bind
 from indextables.core.prune.evaluate import may_match, must_match
 from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.types import DecimalType, Field, PrimitiveType, StructType
-from indextables.sql.predicate import parse_predicate
+from indextables.sql.conditions.parser import parse_predicate
 
 ROWS = 1000
 SCHEMA = StructType(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from indextables.ops.repair import plan_repair, repair
     from indextables.plan.report import query_stats
     from indextables.query import QueryBuilder
-    from indextables.sql.predicate import parse_predicate
+    from indextables.sql.conditions.parser import parse_predicate
     from indextables.table import Table, convert
 
 # Public names by the module they live in; loaded when they are first used, so that importing the
@@ -30,7 +30,7 @@ _LAZY: Final = {
     "convert": "indextables.table",
     "QueryBuilder": "indextables.query",
     "col": "indextables.core.predicate.col",
-    "parse_predicate": "indextables.sql.predicate",
+    "parse_predicate": "indextables.sql.conditions.parser",
     "query_stats": "indextables.plan.report",
     "scan_polars": "indextables.engines.polars",
     "plan_repair": "indextables.ops.repair",

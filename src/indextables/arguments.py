@@ -15,7 +15,7 @@ from indextables.core.predicate.nodes import BoolRef, Node, Predicate, Ref
 from indextables.errors import ConfigError, NotATableError, PredicateError, TableNotFoundError
 from indextables.log.timestamps import parse_moment
 from indextables.ops.shared.detect import foreign_format
-from indextables.sql.predicate import parse_predicate
+from indextables.sql.conditions.parser import parse_predicate
 from indextables.storage.base import LogStore
 from indextables.storage.open import open_store
 

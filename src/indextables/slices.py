@@ -3,7 +3,7 @@
 A base file with a rollback block and a delete block over it, none of which can show `n = 100`:
 
     >>> from indextables.core.types import Field, PrimitiveType, StructType
-    >>> from indextables.sql.predicate import parse_predicate
+    >>> from indextables.sql.conditions.parser import parse_predicate
     >>> schema = StructType((Field("n", PrimitiveType("long")),))
     >>> known = SplitStats(10, {("n",): 1}, {("n",): 9}, {("n",): 0})
     >>> files = [

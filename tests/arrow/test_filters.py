@@ -40,7 +40,7 @@ from indextables.core.predicate.nodes import (
 from indextables.core.predicate.to_sql import to_sql
 from indextables.core.types import schema_from_arrow
 from indextables.errors import PredicateError
-from indextables.sql.predicate import parse_predicate
+from indextables.sql.conditions.parser import parse_predicate
 from support.nasty import COLUMNS, nasty_table
 
 DATA = nasty_table()

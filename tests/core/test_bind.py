@@ -32,7 +32,7 @@ from indextables.core.types import (
     StructType,
 )
 from indextables.errors import UnknownColumnError
-from indextables.sql.predicate import parse_predicate
+from indextables.sql.conditions.parser import parse_predicate
 from support.shapes import read_cases, shape
 from support.strategies import nasty_decimals, nasty_doubles, nasty_ints, nasty_singles
 from support.truth import truth

@@ -43,7 +43,7 @@ from indextables.core.types import (
     leaves,
 )
 from indextables.core.stats.values import to_physical
-from indextables.sql.predicate import parse_predicate
+from indextables.sql.conditions.parser import parse_predicate
 from support.strategies import ORDERED_TYPES, tables, values_of
 from support.truth import truth
 

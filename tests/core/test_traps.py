@@ -7,7 +7,7 @@ from indextables.core.prune.index import ColumnStatsIndex, source_of
 from indextables.core.prune.evaluate import may_match
 from indextables.core.stats import from_wire
 from indextables.core.types import leaves
-from indextables.sql.predicate import parse_predicate
+from indextables.sql.conditions.parser import parse_predicate
 from support.traps import load_traps, wire_statistics
 
 TRAPS = load_traps()

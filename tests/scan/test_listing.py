@@ -20,7 +20,7 @@ from indextables.slices import (
     prune_slices,
     slices_from_listing,
 )
-from indextables.sql.predicate import parse_predicate
+from indextables.sql.conditions.parser import parse_predicate
 
 LONG = PrimitiveType("long")
 SCHEMA = StructType(

@@ -15,7 +15,7 @@ from indextables.log.wire.actions import Add, Metadata, Protocol
 from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.plan.planner import files_to_query, plan_files
-from indextables.sql.predicate import parse_predicate
+from indextables.sql.conditions.parser import parse_predicate
 from indextables.storage import open_store
 
 SCHEMA = StructType(

@@ -16,7 +16,7 @@ from indextables.plan.merge_rule import MergeMode, MergeRule
 from indextables.plan.planner import plan_files
 from indextables.plan.planner import Planner
 from indextables.plan.report import SliceCounts
-from indextables.sql.predicate import parse_predicate
+from indextables.sql.conditions.parser import parse_predicate
 from indextables.storage import open_store
 
 LONG = PrimitiveType("long")

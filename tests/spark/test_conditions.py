@@ -12,7 +12,7 @@ import pytest
 from indextables.parquet.read.row_filter import check_evaluable, is_evaluable, truth_of
 from indextables.core.bind.bind import bind
 from indextables.core.types import schema_from_arrow
-from indextables.sql.predicate import parse_predicate
+from indextables.sql.conditions.parser import parse_predicate
 from support.nasty import COLUMNS, nasty_table
 from support.times import DATES, TIMES
 

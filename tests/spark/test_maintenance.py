@@ -16,7 +16,7 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.ops.analyze import analyze, drop_statistics
 from indextables.ops.optimize import Clustering, optimize
 from indextables.ops.delete_overwrite import Condition, delete
-from indextables.sql.predicate import parse_predicate
+from indextables.sql.conditions.parser import parse_predicate
 from indextables.table import Table
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from indextables.errors import SqlSyntaxError
 from indextables.sql.commands import COMMANDS, find, may_be_ours
-from indextables.sql.grammar import Command, find_command
+from indextables.sql.statements.grammar import Command, find_command
 
 _OPTIMIZE = Command(
     "OPTIMIZE <table> [WHERE <where:condition>] [ZORDER BY <columns>] [LIMIT <limit:count>]",

@@ -34,7 +34,7 @@ from indextables.core.predicate.to_sql import to_sql
 from indextables.core.predicate.tree import flatten
 from indextables.core.types import Field, PrimitiveType, StructType
 from indextables.errors import PredicateError
-from indextables.sql.predicate import parse_predicate
+from indextables.sql.conditions.parser import parse_predicate
 from support.shapes import read_cases, shape
 from support.strategies import nasty_binary, nasty_dates, nasty_datetimes, nasty_ints, nasty_text
 

@@ -15,7 +15,7 @@ from indextables.cli.output import (
 )
 from indextables.config import STATS_COLUMNS, TARGET_FILE_SIZE
 from indextables.report.words import human_bytes
-from indextables.sql.log_commands import top_level
+from indextables.sql.statements.log import top_level
 from indextables.table import Table
 
 

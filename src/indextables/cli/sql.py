@@ -23,7 +23,7 @@ from indextables.errors import MissingDependencyError, SqlSyntaxError
 from indextables.log.transaction_log import TransactionLog
 from indextables.report.words import counted
 from indextables.sql.commands import COMMANDS, find, may_be_ours
-from indextables.sql.repair import REPAIR_COLUMNS
+from indextables.sql.statements.repair import REPAIR_COLUMNS
 from indextables.storage.open import open_store
 
 _SHOWN_ROWS = 1000

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from indextables.sql import describe, log_commands, repair, slice_commands
-from indextables.sql.grammar import Arguments, Command, Word, find_command
+from indextables.sql.statements import describe, repair
+from indextables.sql.statements import log as log_commands
+from indextables.sql.statements import slices as slice_commands
+from indextables.sql.statements.grammar import Arguments, Command, Word, find_command
 
 COMMANDS: Final[tuple[Command, ...]] = (
     *describe.COMMANDS,

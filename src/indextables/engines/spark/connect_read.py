@@ -38,7 +38,7 @@ from indextables.errors import IndexTablesError, LogCorruptedError, PredicateErr
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.plan.planner import Plan, plan_files
-from indextables.sql.predicate import parse_predicate
+from indextables.sql.conditions.parser import parse_predicate
 from indextables.storage.local import LocalStore
 from indextables.storage.location import parse_location
 from indextables.storage.open import open_store

@@ -37,7 +37,7 @@ from indextables.ops.delete_overwrite import Condition, SamePartitions, overwrit
 from indextables.ops.replace import replace_table
 from indextables.ops.shared.commit import CommitResult
 from indextables.plan.merge_rule import RECORD_KEY, MergeRule
-from indextables.sql.predicate import parse_predicate
+from indextables.sql.conditions.parser import parse_predicate
 
 SaveMode: TypeAlias = Literal["append", "overwrite", "error", "ignore", "upsert"]
 IfMissing: TypeAlias = Literal["create", "error"]

@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 
 from indextables.ops.repair import RepairResult, repair
-from indextables.sql.grammar import Arguments, Command, Context
+from indextables.sql.statements.grammar import Arguments, Command, Context
 
 REPAIR_COLUMNS: Final = pa.schema(
     [

@@ -26,9 +26,9 @@ from indextables.core.predicate.nodes import (
     StartsWith,
 )
 from indextables.core.predicate.tree import fold
-from indextables.sql.comparisons import COMPARISONS, against_truth, compare, is_word_of
-from indextables.sql.lexer import Token
-from indextables.sql.operands import read_operand
+from indextables.sql.conditions.leaf import COMPARISONS, against_truth, compare, is_word_of
+from indextables.sql.conditions.lexer import Token
+from indextables.sql.conditions.operands import read_operand
 
 Nested: TypeAlias = Callable[[int, int], Predicate | None]
 """Reads the condition between two places of the leaf; None if it is nested too deeply."""

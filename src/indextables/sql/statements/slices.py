@@ -12,8 +12,8 @@ from indextables.ops.compact import Threshold, compact
 from indextables.ops.restore import restore
 from indextables.ops.rollback import rollback
 from indextables.ops.shared.commit import CommitResult, Condition
-from indextables.sql.grammar import Arguments, Command, Context, executor_of
-from indextables.sql.predicate import parse_predicate
+from indextables.sql.conditions.parser import parse_predicate
+from indextables.sql.statements.grammar import Arguments, Command, Context, executor_of
 
 _COMPACTED: Final = pa.schema(
     [

@@ -11,7 +11,7 @@ import pyarrow as pa
 from indextables.core.types import Field, StructType, type_name
 from indextables.log.open.history import HistoryEntry
 from indextables.log.state.snapshot import Snapshot
-from indextables.sql.grammar import Arguments, Command, Context
+from indextables.sql.statements.grammar import Arguments, Command, Context
 
 _INSTANT: Final = pa.timestamp("us", "UTC")
 _TEXTS: Final = pa.map_(pa.string(), pa.string())

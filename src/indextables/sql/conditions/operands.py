@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from indextables.core.predicate.nodes import Literal, Operand, Ref
-from indextables.sql.constants import (
+from indextables.sql.conditions.constants import (
     Interval,
     Unreadable,
     calculate,
@@ -17,7 +17,7 @@ from indextables.sql.constants import (
     number,
     typed_literal,
 )
-from indextables.sql.lexer import Token
+from indextables.sql.conditions.lexer import Token
 
 _TIMES: Final = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ")
 _CAST_FUNCTIONS: Final = {

@@ -17,8 +17,8 @@ from indextables.ops.shared.commit import Condition
 from indextables.ops.truncate_history import truncate_time_travel
 from indextables.ops.vacuum import vacuum
 from indextables.parquet.write.curves import Curve
-from indextables.sql.grammar import Arguments, Command, Context, executor_of
-from indextables.sql.predicate import parse_predicate
+from indextables.sql.conditions.parser import parse_predicate
+from indextables.sql.statements.grammar import Arguments, Command, Context, executor_of
 
 _CHECKPOINT: Final = pa.schema(
     [

@@ -1,0 +1,1 @@
+"""Parses a condition as Spark SQL means it; what it cannot read becomes opaque and keeps every split."""

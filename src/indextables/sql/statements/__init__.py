@@ -1,0 +1,1 @@
+"""Runs the statements: DESCRIBE, REPAIR, and what changes logs and slices."""
