@@ -16,7 +16,7 @@ from indextables.engines.spark.formats import SHORT_NAME, is_ours
 from indextables.engines.spark.patching import arguments_of, replace_method
 from indextables.engines.spark.reader import one_path, refuse_schema
 from indextables.errors import PredicateError
-from indextables.sql.conditions.lexer import tokenize
+from indextables.sql.conditions.operands import tokenize
 
 _V2: Final = ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
 

@@ -21,7 +21,7 @@ from indextables.engines.spark.tables import snapshot_of
 from indextables.errors import IndexTablesError, PredicateError
 from indextables.log.transaction_log import TransactionLog
 from indextables.sql import commands
-from indextables.sql.conditions.lexer import Token, tokenize
+from indextables.sql.conditions.operands import Token, tokenize
 
 _END: Final = re.compile(r"\s*;\s*\Z")
 _QUERIES: Final = ("SELECT", "WITH", "FROM", "TABLE", "EXPLAIN", "VALUES")

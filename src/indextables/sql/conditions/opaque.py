@@ -11,7 +11,7 @@ from sqlglot.errors import SqlglotError
 
 from indextables.core.predicate.nodes import Opaque
 from indextables.core.types import FieldPath
-from indextables.sql.conditions.lexer import syntax_error
+from indextables.sql.conditions.operands import syntax_error
 
 _BEFORE: Final = "SELECT 1 WHERE (\n"
 _AFTER: Final = "\n)"

@@ -18,9 +18,9 @@ from indextables.core.predicate.datetimes import session_zone
 from indextables.core.predicate.nodes import And, Not, Or, Predicate
 from indextables.core.predicate.tree import flatten
 from indextables.errors import PredicateError
-from indextables.sql.conditions.leaf_leaf import read_leaf
-from indextables.sql.conditions.lexer import Token, syntax_error, tokenize
+from indextables.sql.conditions.leaf import read_leaf
 from indextables.sql.conditions.opaque import opaque
+from indextables.sql.conditions.operands import Token, syntax_error, tokenize
 
 _OPENING: Final = {")": "(", "]": "["}
 _PRECEDENCE: Final = {"(": 0, "OR": 1, "AND": 2, "NOT": 3}

@@ -24,7 +24,7 @@ from indextables.errors import PredicateError, SqlSyntaxError
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.shared.executor import Executor
 from indextables.parquet.write.executor import ArrowExecutor
-from indextables.sql.conditions.lexer import Token, tokenize
+from indextables.sql.conditions.operands import Token, tokenize
 
 Arguments: TypeAlias = Mapping[str, str]
 
