@@ -47,7 +47,7 @@ def arguments() -> argparse.Namespace:
 
 
 def session() -> Any:
-    from indextables.engines.spark.local import local_session
+    from indextables.engines.spark.local_session import local_session
     from indextables.engines.spark.session import enable
 
     return enable(local_session("benchmark", memory="4g"))
@@ -190,7 +190,7 @@ def planning(spark: Any, base: Path, options: argparse.Namespace) -> dict[str, A
 
 
 def full_plan(spark: Any, base: Path, options: argparse.Namespace) -> dict[str, Any]:
-    from indextables.engines.spark import relation
+    from indextables.engines.spark.scan import relation
 
     path = many_splits(base / "all", options.full_splits)
     spark.read.format(FORMAT).load(path)  # reads the log

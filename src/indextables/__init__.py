@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from indextables.damaged import check_table, describe_log
     from indextables.engines import duckdb
     from indextables.engines.polars import scan_polars
-    from indextables.engines.spark.scans import last_scan
+    from indextables.engines.spark.scan.scan_report import last_scan
     from indextables.engines.spark.session import enable
     from indextables.ops.repair import plan_repair, repair
     from indextables.plan.report import query_stats
@@ -36,7 +36,7 @@ _LAZY: Final = {
     "plan_repair": "indextables.ops.repair",
     "repair": "indextables.ops.repair",
     "enable": "indextables.engines.spark.session",
-    "last_scan": "indextables.engines.spark.scans",
+    "last_scan": "indextables.engines.spark.scan.scan_report",
 }
 _MODULES: Final = {"duckdb": "indextables.engines.duckdb"}
 # The packages that names need beyond the core, and the extra that installs each.

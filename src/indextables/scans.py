@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.types import StructType, resolve
-from indextables.engines.frames import duckdb_relation, pandas_frame, polars_frame
+from indextables.engines.results import duckdb_relation, pandas_frame, polars_frame
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
 from indextables.parquet.read.read import Reading, count_rows, read_batches, units_of

@@ -19,10 +19,10 @@ from indextables.arguments import (
     settings_of,
     store_of,
 )
-from indextables.arrow.expressions import Rules
 from indextables.config import Config
 from indextables.core.types import StructType
 from indextables.damaged import describe_log
+from indextables.engines.arrow.conditions import Rules
 from indextables.errors import NotATableError, PredicateError, TableNotFoundError
 from indextables.log.open.history import HistoryEntry
 from indextables.log.state.snapshot import Snapshot
@@ -40,7 +40,7 @@ from indextables.scans import Query, QueryResult, Scan, TablePlan
 from indextables.upkeep import Upkeep
 
 if TYPE_CHECKING:
-    from indextables.arrow.dataset import TableDataset
+    from indextables.engines.arrow.dataset import TableDataset
 
 
 class Table(Upkeep):
@@ -232,7 +232,7 @@ class Table(Upkeep):
         with `rules=Rules.ARROW` they follow PyArrow's.
         """
         # pyarrow.dataset takes 100 ms to load, and pandas with it
-        from indextables.arrow.dataset import TableDataset  # noqa: PLC0415
+        from indextables.engines.arrow.dataset import TableDataset  # noqa: PLC0415
 
         snapshot = self.snapshot(version, timestamp)
         return TableDataset(Planner(self._log, snapshot, read_optimized=read_optimized), rules=rules)

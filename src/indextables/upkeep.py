@@ -47,7 +47,9 @@ class Upkeep:
 
         What it appends or overwrites with are then Spark DataFrames.
         """
-        from indextables.engines.spark.executor import spark_executor  # noqa: PLC0415 - loads pyspark
+        from indextables.engines.spark.write.executor import (  # noqa: PLC0415 - loads pyspark
+            spark_executor,
+        )
 
         other = copy(self)
         other._executor = spark_executor(spark, self._store.uri)  # noqa: SLF001 - its own class

@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 import pytest
 
 import indextables as it
-from indextables.arrow.expressions import Rules
+from indextables.engines.arrow.conditions import Rules
 from indextables.errors import PredicateError
 
 NAN = float("nan")

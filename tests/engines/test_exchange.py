@@ -13,8 +13,8 @@ from support.conformance import NEW, conditions, make_table
 from support.truth import truth
 
 import indextables as it
-from indextables.arrow.expressions import Rules
-from indextables.arrow.expressions import predicate_of as of_pyarrow
+from indextables.engines.arrow.conditions import Rules
+from indextables.engines.arrow.conditions import predicate_of as of_pyarrow
 from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import And, Compare, IsIn, IsNull, Literal, Not, Opaque, Or, Ref
 from indextables.core.types import schema_from_arrow

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import functions as sf
 from support.spark_tables import days, write_table
 
-from indextables.engines.spark.file_index import TableFileIndex
+from indextables.engines.spark.scan.file_index import TableFileIndex
 from indextables.errors import IndexTablesError
 
 
@@ -118,7 +118,7 @@ def test_an_error_of_a_plan_is_the_same_when_it_is_met_again(spark, table, monke
     def fails(self):
         raise IndexTablesError("no size today")
 
-    from indextables.engines.spark.callbacks import jvm_callback
+    from indextables.engines.spark.jvm.callbacks import jvm_callback
 
     monkeypatch.setattr(TableFileIndex, "sizeInBytes", jvm_callback(fails))
     joined = frame.join(frame.select("id"), "id")

@@ -143,7 +143,7 @@ def test_columns_that_came_later_are_null_in_older_files(connect, tmp_path):
 
 def test_many_files_are_read_in_parts(connect, table, monkeypatch):
     """No call carries more files than it should."""
-    from indextables.engines.spark import connect_read
+    from indextables.engines.spark.connect import read as connect_read
 
     monkeypatch.setattr(connect_read, "_FILES_AT_ONCE", 3)
     frame = read(connect, table)

@@ -9,7 +9,7 @@ import pytest
 
 from indextables.core.predicate.nodes import And, Constant, IsIn, IsNull, Not, Opaque, Or
 from indextables.core.predicate.to_sql import to_sql
-from indextables.engines.spark.filters import to_predicate
+from indextables.engines.spark.scan.conditions import to_predicate
 
 COLUMNS = """
     b BOOLEAN, i8 TINYINT, i16 SMALLINT, i32 INT, i64 BIGINT, f32 FLOAT, f64 DOUBLE,

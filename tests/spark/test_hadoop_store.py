@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from indextables.engines.spark.hadoop_store import HadoopStore
+from indextables.engines.spark.place.hadoop import HadoopStore
 from indextables.errors import ObjectNotFoundError, ReadOnlyStoreError, StorageError
 
 # the promises every store makes; pytest runs them here with the fixture below

@@ -9,7 +9,7 @@ from functools import reduce
 import pytest
 from support.spark_tables import days, write_table
 
-from indextables.engines.spark.file_index import TableFileIndex
+from indextables.engines.spark.scan.file_index import TableFileIndex
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def test_queries_in_turn_and_at_once_have_their_own_numbers(spark, table, capsys
 
     def of(count: int) -> str:
         plan = frame.where(f"id < {count * 100}")._jdf.queryExecution()
-        from indextables.engines.spark.labels import describing
+        from indextables.engines.spark.scan.ui_labels import describing
 
         with describing(plan):
             return plan.simpleString()
@@ -140,7 +140,7 @@ def test_subqueries_and_cached_tables(spark, table):
 
 def test_a_query_of_many_scans_is_looked_through_once(spark, table, capsys, monkeypatch):
     """Calls into the JVM grow with the number of scans, not with its square."""
-    from indextables.engines.spark import labels as module
+    from indextables.engines.spark.scan import ui_labels as module
 
     calls = {"walks": 0, "numbers": 0}
     walk, number = module._scans, module._number
@@ -164,7 +164,7 @@ def test_a_query_of_many_scans_is_looked_through_once(spark, table, capsys, monk
 
 def test_a_label_never_fails_a_query(spark, table, capsys, monkeypatch):
     """What cannot be counted is left out; the query says what is wrong when it runs."""
-    from indextables.engines.spark import labels as module
+    from indextables.engines.spark.scan import ui_labels as module
 
     monkeypatch.setattr(module, "_scans", lambda plan: 1 / 0)
     frame = load(spark, table).where("id < 250")

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.spark_tables import days, write_table
 
-from indextables.engines.spark import relation
+from indextables.engines.spark.scan import relation
 from indextables.errors import StorageError
 from indextables.log.wire.actions import Add
 from indextables.log.commit.intent import Append, CommitPlan

@@ -15,9 +15,9 @@ from pyspark.sql import functions as sf
 from support.spark_tables import days, write_table
 
 from indextables.core.types import schema_to_json
-from indextables.engines.spark import gateway
-from indextables.engines.spark.scan import known_scans
-from indextables.engines.spark.scans import last_scan
+from indextables.engines.spark.jvm import gateway
+from indextables.engines.spark.scan.native_scan import known_scans
+from indextables.engines.spark.scan.scan_report import last_scan
 from indextables.errors import (
     ConfigError,
     IndexTablesError,

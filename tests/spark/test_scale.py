@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from indextables.core.stats import SplitStats
-from indextables.engines.spark import relation
-from indextables.engines.spark.file_list import FileList
+from indextables.engines.spark.scan import relation
+from indextables.engines.spark.scan.file_list import FileList
 from indextables.log.wire.actions import Add
 from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog

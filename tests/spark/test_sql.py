@@ -10,8 +10,8 @@ import pytest
 from pyspark.errors import AnalysisException, ParseException
 from support.spark_tables import days, write_table
 
-from indextables.engines.spark import statements
-from indextables.engines.spark.scans import last_scan
+from indextables.engines.spark.statement import statements
+from indextables.engines.spark.scan.scan_report import last_scan
 from indextables.errors import (
     ConfigError,
     IndexTablesError,

@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from indextables.engines.spark.settings import settings_of
-from indextables.engines.spark.write_options import WriteOptions
+from indextables.engines.spark.place.tables import settings_of
+from indextables.engines.spark.place.options import WriteOptions
 from indextables.errors import ConfigError
 from indextables.table import Table
 

@@ -12,8 +12,8 @@ from pyspark.sql import functions as sf
 from support.spark_tables import days, write_table
 
 import indextables as it
-from indextables.engines.spark.location import Place
-from indextables.engines.spark.write_directory import why_unwritable
+from indextables.engines.spark.place.location import Place
+from indextables.engines.spark.write.write_directory import why_unwritable
 from indextables.errors import (
     ConfigError,
     IndexTablesError,
@@ -250,7 +250,7 @@ def test_java_that_is_missing(tmp_path, monkeypatch):
     assert problem[0].startswith("error: Spark did not start: it needs Java 17 or newer")
     assert len(problem) == 2  # and what to do
 
-    from indextables.engines.spark.local import local_session
+    from indextables.engines.spark.local_session import local_session
 
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -55,7 +55,9 @@ def demo(articles: int, splits: int, keep: bool) -> None:
     advise("Starting Spark …")
     root = Path(tempfile.mkdtemp(prefix="indextables-demo-"))
     enable = it.enable  # says which extra to install where Spark is missing
-    from indextables.engines.spark.local import local_session  # noqa: PLC0415 - PySpark may be missing
+    from indextables.engines.spark.local_session import (  # noqa: PLC0415 - PySpark may be missing
+        local_session,
+    )
 
     spark = enable(local_session("indextables demo"))
     try:

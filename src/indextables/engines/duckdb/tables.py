@@ -18,12 +18,12 @@ from weakref import WeakKeyDictionary
 
 import duckdb
 
-from indextables.arrow.dataset import TableDataset
 from indextables.core.predicate.nodes import And, Or, Predicate
+from indextables.engines.arrow.dataset import TableDataset
 from indextables.engines.duckdb.explain import explain
 from indextables.engines.duckdb.shadow import is_select, shadowed
 from indextables.engines.duckdb.views import quoted, select_of
-from indextables.engines.native import native_plan
+from indextables.engines.native_files import native_plan
 from indextables.plan.planner import Planner
 from indextables.storage.base import LogStore
 

@@ -15,7 +15,7 @@ from indextables.core.types import (
     PrimitiveType,
     StructType,
 )
-from indextables.engines.native import NativeGroup
+from indextables.engines.native_files import NativeGroup
 from indextables.parquet.read.align import partition_text
 
 _NAMES: Final = {

@@ -12,14 +12,14 @@ from indextables.engines.exchange.substrait import from_substrait
 from indextables.engines.exchange.trino import from_tuple_domain, to_tuple_domain
 
 if TYPE_CHECKING:
-    from indextables.arrow.expressions import predicate_of as from_pyarrow
+    from indextables.engines.arrow.conditions import predicate_of as from_pyarrow
     from indextables.engines.duckdb import from_duckdb
     from indextables.engines.polars import predicate_of as from_polars
 
 _LAZY: Final = {
     "from_duckdb": ("indextables.engines.duckdb", "from_duckdb"),
     "from_polars": ("indextables.engines.polars", "predicate_of"),
-    "from_pyarrow": ("indextables.arrow.expressions", "predicate_of"),
+    "from_pyarrow": ("indextables.engines.arrow.conditions", "predicate_of"),
 }
 
 __all__ = [

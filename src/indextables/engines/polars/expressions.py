@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import polars as pl
 
-from indextables.arrow.literals import literal_of
 from indextables.core.bind.bound import unless_null
 from indextables.core.predicate.nodes import (
     BoolRef,
@@ -26,6 +25,7 @@ from indextables.core.predicate.nodes import (
     Ref,
     StartsWith,
 )
+from indextables.engines.arrow.literals import literal_of
 
 _COMPARISONS: Final[dict[str, CompareOp]] = {
     "Eq": "=",

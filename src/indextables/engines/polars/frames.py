@@ -9,7 +9,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from indextables.core.types import Field, StructType, schema_to_arrow
-from indextables.engines.native import NativeGroup, NativePlan, native_plan
+from indextables.engines.native_files import NativeGroup, NativePlan, native_plan
 from indextables.engines.polars.expressions import predicate_of
 from indextables.parquet.read.align import partition_scalar
 from indextables.parquet.read.read import Reading, read_batches, units_of

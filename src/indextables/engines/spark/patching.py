@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from indextables.engines.spark.gateway import jvm_tools
+from indextables.engines.spark.jvm.gateway import jvm_tools
 
 
 def replace_method(owner: type, name: str, make: Callable[[Any], Any]) -> None:

@@ -12,12 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.readwriter import DataFrameReader
 
-from indextables.engines.spark import callbacks, write_capture
-from indextables.engines.spark.formats import is_ours
-from indextables.engines.spark.labels import describing
-from indextables.engines.spark.lost_files import unreadable_file
+from indextables.engines.spark import writers as write_capture
+from indextables.engines.spark.jvm import callbacks
 from indextables.engines.spark.patching import options_of, replace_method
-from indextables.engines.spark.reader import one_path, read_table, refuse_schema
+from indextables.engines.spark.place.formats import is_ours
+from indextables.engines.spark.scan.lost_files import unreadable_file
+from indextables.engines.spark.scan.reader import one_path, read_table, refuse_schema
+from indextables.engines.spark.scan.ui_labels import describing
 from indextables.engines.spark.sql import path_of_name, run_sql
 from indextables.errors import IndexTablesError
 
@@ -47,7 +48,7 @@ def enable(spark: Any) -> Any:
 
 def _install_connect() -> None:
     # It needs packages that a classic session does not.
-    from indextables.engines.spark.connect import install  # noqa: PLC0415
+    from indextables.engines.spark.connect.session import install  # noqa: PLC0415
 
     install()
 

@@ -13,17 +13,17 @@ from pyspark.sql.classic.column import _to_java_column
 from pyspark.sql.sql_formatter import SQLStringFormatter
 
 from indextables.config import Config
-from indextables.engines.spark import dml
-from indextables.engines.spark.attributes import quoted
-from indextables.engines.spark.executor import SparkExecutor, spark_executor
-from indextables.engines.spark.formats import is_ours
-from indextables.engines.spark.gateway import jvm_tools
-from indextables.engines.spark.labels import describing
-from indextables.engines.spark.plan_rewrite import Rewriter, frame_of, name_path
-from indextables.engines.spark.reader import read_table
-from indextables.engines.spark.settings import settings_of
-from indextables.engines.spark.statements import nothing
-from indextables.engines.spark.tables import open_table
+from indextables.engines.spark.jvm.attributes import quoted
+from indextables.engines.spark.jvm.gateway import jvm_tools
+from indextables.engines.spark.place.formats import is_ours
+from indextables.engines.spark.place.tables import settings_of
+from indextables.engines.spark.place.tables_tables import open_table
+from indextables.engines.spark.scan.reader import read_table
+from indextables.engines.spark.scan.ui_labels import describing
+from indextables.engines.spark.statement import statement_reader as dml
+from indextables.engines.spark.statement.plan_rewrite import Rewriter, frame_of, name_path
+from indextables.engines.spark.statement.statements import nothing
+from indextables.engines.spark.write.executor import SparkExecutor, spark_executor
 from indextables.errors import IndexTablesError
 from indextables.log.transaction_log import TransactionLog
 from indextables.sql import commands

@@ -9,8 +9,8 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
-from indextables.engines.spark.formats import is_ours
-from indextables.engines.spark.gateway import jvm_tools
+from indextables.engines.spark.change.writer import SaveMode, Write, execute
+from indextables.engines.spark.jvm.gateway import jvm_tools
 from indextables.engines.spark.patching import (
     arguments_of,
     collect,
@@ -18,10 +18,10 @@ from indextables.engines.spark.patching import (
     options_of,
     replace_method,
 )
-from indextables.engines.spark.plan_rewrite import name_path
-from indextables.engines.spark.tables import open_table
-from indextables.engines.spark.write_options import WriteOptions
-from indextables.engines.spark.writer import SaveMode, Write, execute
+from indextables.engines.spark.place.formats import is_ours
+from indextables.engines.spark.place.options import WriteOptions
+from indextables.engines.spark.place.tables_tables import open_table
+from indextables.engines.spark.statement.plan_rewrite import name_path
 from indextables.errors import ConfigError, IndexTablesError
 from indextables.log.wire.actions import Txn
 from indextables.ops.shared.commit import Condition

@@ -1,1 +1,0 @@
-"""The embedded engine: reads and writes splits with Arrow, without a JVM."""

@@ -1,0 +1,1 @@
+"""Reads Arrow's expressions, and shows a table as an Arrow dataset."""

@@ -1,0 +1,239 @@
+"""PyArrow's expressions as conditions, by PyArrow's own rules or by those of SQL."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from typing import Any, Final
+
+import pyarrow as pa
+
+from indextables.core.bind.bound import unless_null
+from indextables.core.predicate.nodes import (
+    BoolRef,
+    Compare,
+    CompareOp,
+    Constant,
+    IsIn,
+    IsNan,
+    IsNull,
+    IsTrue,
+    Literal,
+    NanRule,
+    Not,
+    Opaque,
+    Or,
+    Predicate,
+    Ref,
+    StartsWith,
+)
+from indextables.core.types import FieldPath, StructType, is_float, leaves, path_text
+from indextables.engines.arrow.expression_tree import Call, FieldRef, Tree, Value, take_apart
+from indextables.engines.arrow.literals import literal_of
+
+_COMPARISONS: Final[dict[str, CompareOp]] = {
+    "equal": "=",
+    "not_equal": "<>",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+}
+
+
+class Rules(Enum):
+    """What a filter in PyArrow's form means; the two differ for NaN, and for NULL in `is_in`."""
+
+    SQL = "sql"
+    """NaN is above every number, and `NULL IN (…)` is NULL: every engine means that, whatever it hands over."""
+    ARROW = "arrow"
+    """No comparison with NaN holds, and `is_in` is FALSE for NULL."""
+
+    @property
+    def nan(self) -> NanRule:
+        """How NaN compares."""
+        return NanRule.SPARK if self is Rules.SQL else NanRule.IEEE
+
+
+_UNREADABLE: Final = "only Arrow can evaluate it"
+# null_matching_behavior of is_in, by Arrow's numbers
+_MATCH, _SKIP = 0, 1
+
+
+def predicate_of(expression: Any, rules: Rules = Rules.ARROW) -> Predicate:
+    """The condition an expression is; what statistics cannot answer is Opaque."""
+    taken = take_apart(expression)
+    if taken is None:
+        return Opaque(str(expression), (), "PyArrow spells it in an unknown way")
+    return _Reader(rules).condition(taken.tree)
+
+
+def fields_of(expression: Any) -> frozenset[str] | None:
+    """The top-level columns an expression reads; None if that cannot be told."""
+    taken = take_apart(expression)
+    paths = None if taken is None else _paths(taken.tree)
+    return None if paths is None else frozenset(path[0] for path in paths)
+
+
+def _paths(tree: Tree) -> set[FieldPath] | None:
+    match tree:
+        case FieldRef(path):
+            return {path} if path else None
+        case Value():
+            return set()
+        case Call(_, arguments):
+            found: set[FieldPath] = set()
+            for paths in map(_paths, arguments):
+                if paths is None:
+                    return None
+                found |= paths
+            return found
+
+
+class _Reader:
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+
+    def condition(self, tree: Tree) -> Predicate:
+        match tree:
+            case FieldRef(path) if path:
+                return BoolRef(Ref(path))
+            case Value(scalar) if pa.types.is_boolean(scalar.type) or pa.types.is_null(scalar.type):
+                return Constant(scalar.as_py())
+            case Call("and_kleene", (left, right)):
+                return self.condition(left) & self.condition(right)
+            case Call("or_kleene", (left, right)):
+                return self.condition(left) | self.condition(right)
+            case Call("invert", (child,)):
+                return Not(self.condition(child))
+            case Call(name, (left, right)) if op := _COMPARISONS.get(name):
+                return self._compare(op, left, right, tree)
+            case Call("if_else", (Call("is_valid" | "is_null"), _, _) as parts):
+                return self._if_else(*map(self.condition, parts))
+            case Call(_, (FieldRef(path),)) if path:
+                return self._of_field(tree, Ref(path))
+            case _:
+                return self._opaque(tree)
+
+    def _compare(self, op: CompareOp, left: Tree, right: Tree, tree: Tree) -> Predicate:
+        one, two = _operand(left), _operand(right)
+        if one is None or two is None or (isinstance(one, Literal) and isinstance(two, Literal)):
+            return self._opaque(tree)
+        return Compare(op, one, two, self._rules.nan)
+
+    def _if_else(self, test: Predicate, then: Predicate, otherwise: Predicate) -> Predicate:
+        # the test is never NULL
+        return (test & then) | (Not(test) & otherwise)
+
+    def _of_field(self, call: Call, ref: Ref) -> Predicate:
+        options = call.options
+        match call.name:
+            case "is_valid":
+                return Not(IsNull(ref))
+            case "is_null":
+                nan_too = options is not None and options["nan_is_null"].as_py()
+                return Or((IsNull(ref), IsNan(ref))) if nan_too else IsNull(ref)
+            case "is_nan":  # NULL for NULL, where SQL's is FALSE
+                return Or((IsNan(ref), unless_null(ref, value=False)))
+            case "starts_with" if not options["ignore_case"].as_py():
+                # bytes that are no text come in a scalar of text, too
+                return _starts_with(ref, options["pattern"].as_buffer().to_pybytes())
+            case "is_in":
+                return self._is_in(ref, call)
+            case _:
+                return self._opaque(call)
+
+    def _is_in(self, ref: Ref, call: Call) -> Predicate:
+        values = [literal_of(scalar) for scalar in _values(call.options["value_set"])]
+        behaviour = call.options["null_matching_behavior"].as_py()
+        listed = tuple(value for value in values if value is not None)
+        if len(listed) < len(values) or behaviour not in {_MATCH, _SKIP}:
+            return self._opaque(call)
+        known = tuple(value for value in listed if value.value is not None)
+        if self._rules is Rules.SQL:
+            return IsIn(ref, listed) if behaviour == _MATCH else IsIn(ref, known)
+        if any(isinstance(v.value, float) and (v.value == 0 or math.isnan(v.value)) for v in known):
+            return self._opaque(call)  # Arrow finds them by their bits: of two zeros one, of NaN some
+        # never NULL: a NULL is in a list that has one, or it is not
+        found = IsTrue(IsIn(ref, known, NanRule.SPARK))
+        has_null = len(known) < len(listed) and behaviour == _MATCH
+        return Or((IsNull(ref), found)) if has_null else found
+
+    def _opaque(self, tree: Tree) -> Opaque:
+        return Opaque(_text(tree), tuple(sorted(_paths(tree) or ())), _UNREADABLE)
+
+
+def _text(tree: Tree) -> str:
+    match tree:
+        case FieldRef(path):
+            return path_text(path)
+        case Value(scalar):
+            return str(scalar)
+        case Call(name, arguments):
+            return f"{name}({', '.join(map(_text, arguments))})"
+
+
+def _values(value_set: Any) -> Any:
+    """The list as scalars; a chunked or a plain array, inside the scalar of a list."""
+    return value_set.values if isinstance(value_set, pa.ListScalar) else value_set
+
+
+def _operand(tree: Tree) -> Ref | Literal | None:
+    match tree:
+        case FieldRef(path) if path:
+            return Ref(path)
+        case Value(scalar):
+            return literal_of(scalar)
+        case _:
+            return None
+
+
+def _starts_with(ref: Ref, pattern: bytes) -> Predicate:
+    text = pattern.decode("utf-8", "replace")
+    if "\ufffd" in text:
+        return Opaque("starts_with", (ref.path,), "its prefix is no text")
+    return StartsWith(ref, text)
+
+
+def by_sql_rules(expression: Any, schema: StructType) -> Any:
+    """The expression under SQL's rules, so that Arrow filters by them.
+
+    `d > 2` becomes `d > 2 OR is_nan(d)`, for every float field that is compared with a value, and
+    `is_in` becomes NULL for NULL and finds both zeros.
+    """
+    taken = take_apart(expression)
+    if taken is None:
+        return expression
+    floats = {leaf.path for leaf in leaves(schema) if is_float(leaf.type)}
+    changed = _by_sql_rules(taken.tree, floats, taken.null)
+    return expression if changed is taken.tree else taken.expression(changed)
+
+
+def _by_value(tree: Call, column: Tree) -> Call:
+    """The list of a float column with both zeros and every NaN, if it has one: Arrow finds them by their bits."""
+    listed = _values(tree.options["value_set"]).to_pylist()
+    if any(value == 0 for value in listed):  # a number that is its own negative
+        is_zero = Call("equal", (column, Call("negate", (column,), None)), None)
+        tree = Call("or_kleene", (tree, is_zero), None)
+    if any(isinstance(value, float) and math.isnan(value) for value in listed):
+        tree = Call("or_kleene", (tree, Call("is_nan", (column,), None)), None)
+    return tree
+
+
+def _by_sql_rules(tree: Tree, floats: set[FieldPath], null: Value) -> Tree:
+    if not isinstance(tree, Call):
+        return tree
+    match tree.name, tree.arguments:
+        case ("greater" | "greater_equal", (FieldRef(path) as column, Value())) if path in floats:
+            return Call("or_kleene", (tree, Call("is_nan", (column,), None)), None)
+        case ("less" | "less_equal", (Value(), FieldRef(path) as column)) if path in floats:
+            return Call("or_kleene", (tree, Call("is_nan", (column,), None)), None)
+        case ("is_in", (column,)):
+            known = Call("or_kleene", (Call("is_valid", (column,), None), null), None)
+            path = column.path if isinstance(column, FieldRef) else ()
+            found = _by_value(tree, column) if path in floats else tree
+            return Call("and_kleene", (found, known), None)
+    inner = tuple(_by_sql_rules(argument, floats, null) for argument in tree.arguments)
+    if all(new is old for new, old in zip(inner, tree.arguments, strict=True)):
+        return tree
+    return Call(tree.name, inner, tree.options, tree.options_pair)

@@ -1,0 +1,1 @@
+"""Changes tables with Spark: inserts, updates, merges and deletes, with and without a key."""

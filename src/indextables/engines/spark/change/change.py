@@ -1,0 +1,144 @@
+"""DELETE, UPDATE and MERGE on tables of ours: one commit, planned anew when another writer was first."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812
+
+from indextables.config import Config
+from indextables.engines.spark.change.copies import Counted, rows_with_places, write_copies
+from indextables.engines.spark.change.keyed_changes import KeyedChangePlanner
+from indextables.engines.spark.change.merge_keys import narrowed
+from indextables.engines.spark.change.reading import Reading
+from indextables.engines.spark.change.rows import check_one_change_each, kept
+from indextables.engines.spark.place.location import Place
+from indextables.engines.spark.place.tables import settings_of
+from indextables.engines.spark.place.tables_tables import SparkTable, open_table
+from indextables.engines.spark.statement.statements import Change
+from indextables.engines.spark.write.executor import SparkExecutor
+from indextables.engines.spark.write.native_write import NativeWriter
+from indextables.errors import SchemaEvolutionError
+from indextables.log.commit.intent import CommitPlan, Rewrite
+from indextables.log.state.snapshot import Snapshot
+from indextables.log.wire.actions import Remove
+from indextables.ops.delete_overwrite import Condition, delete
+from indextables.ops.shared.commit import CommitResult, commit, config_for, write_target
+from indextables.parquet.write.write import Written
+from indextables.plan.merge_rule import RECORD_KEY
+
+_logger: Final = logging.getLogger(__name__)
+_COUNTS: Final = {
+    "num_updated_rows": "numUpdatedRows",
+    "num_deleted_rows": "numDeletedRows",
+    "num_inserted_rows": "numInsertedRows",
+}
+
+
+def change(session: SparkSession, statement: Change) -> DataFrame:
+    """Carries out a DELETE, UPDATE or MERGE; the answer has the columns that Delta's has."""
+    plan = statement.plan
+    if plan.nodeName() == "MergeIntoTable" and plan.withSchemaEvolution():
+        raise SchemaEvolutionError(
+            "MERGE WITH SCHEMA EVOLUTION is not possible on a table of this format",
+            hint="add the columns first: write an empty DataFrame with option('mergeSchema', 'true')",
+        )
+    table = open_table(session, statement.path)
+    settings = settings_of(session)
+    table = replace(table, log=table.log.configured(Config.of(write=settings).validate()))
+    snapshot = table.log.snapshot()
+    reading = Reading(session, table, snapshot, plan)
+    if RECORD_KEY in snapshot.properties:
+        result = commit(table.log, KeyedChangePlanner(session, table, plan, settings), snapshot)
+    else:
+        result = _dropped(reading, settings) or commit(
+            table.log, CopyPlanner(session, table, plan, settings), snapshot
+        )
+    _logger.info(
+        "%s: version %d, %s, %s",
+        statement.path,
+        result.version,
+        result.operation,
+        dict(result.metrics),
+    )
+    return _answer(session, result, reading.operation)
+
+
+def _dropped(reading: Reading, settings: Mapping[str, Any]) -> CommitResult | None:
+    """A DELETE whose condition statistics can answer: whole files go without being opened."""
+    if reading.operation != "DELETE" or not reading.is_plain:
+        return None
+    place = Place(reading.table.log.store, reading.table.root)
+    executor = SparkExecutor(reading.session, place)
+    condition = Condition(reading.predicate, shown=reading.shown)
+    return delete(reading.table.log, executor, condition, options=settings)
+
+
+@dataclass
+class CopyPlanner:
+    """Copies the touched files with the change made, against whatever snapshot is the newest."""
+
+    session: SparkSession
+    table: SparkTable
+    plan: Any
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, snapshot: Snapshot) -> CommitPlan:
+        """The removes and adds that turn this snapshot into the one asked for."""
+        reading = Reading(self.session, self.table, snapshot, self.plan)
+        places = rows_with_places(self.session, self.table, snapshot)
+        whole = replace(places, frame=reading.named(places.frame))
+        with narrowed(reading, whole) as few:
+            rows, clauses = few.reading.changes(few.target)
+            with kept(rows) as found:
+                changes = found
+                if reading.operation == "MERGE":
+                    changes = check_one_change_each(found, few.target, clauses)
+                counted = Counted.of(changes, snapshot)
+                written = self._written(snapshot, changes, counted)
+        now = time.time_ns() // 1_000_000
+        removed = snapshot.part(counted.files).column("key").to_pylist()
+        return CommitPlan(
+            Rewrite(reading.where),
+            reading.operation,
+            (*(Remove(key, now) for key in removed), *written.adds),
+            parameters=reading.shown,
+            metrics=_metrics(counted, written, len(removed)) | few.metrics,
+        )
+
+    def _written(self, snapshot: Snapshot, changes: DataFrame, counted: Counted) -> Written:
+        if not counted.by_action:
+            return Written()
+        target = write_target(
+            snapshot.metadata, snapshot.version, config_for(snapshot.properties, self.settings)
+        )
+        writer = NativeWriter(self.session, Place(self.table.log.store, self.table.root))
+        files = rows_with_places(self.session, self.table, snapshot, counted.files).frame
+        return write_copies(writer, changes, counted, files, target)
+
+
+def _metrics(counted: Counted, written: Written, removed: int) -> dict[str, int]:
+    changed = {action: counted.by_action.get(action, 0) for action in ("update", "delete", "insert")}
+    output = written.metrics.get("numOutputRows", 0)
+    return {
+        **written.metrics,
+        "numRemovedFiles": removed,
+        "numUpdatedRows": changed["update"],
+        "numDeletedRows": changed["delete"],
+        "numInsertedRows": changed["insert"],
+        "numCopiedRows": output - changed["update"] - changed["insert"],
+    }
+
+
+def _answer(session: SparkSession, result: CommitResult, operation: str) -> DataFrame:
+    counts = {name: result.metrics.get(metric, 0) for name, metric in _COUNTS.items()}
+    row = {"num_affected_rows": sum(counts.values())}
+    if operation == "MERGE":
+        row |= counts
+    schema = T.StructType([T.StructField(name, T.LongType()) for name in row])
+    return session.createDataFrame([tuple(row.values())], schema)

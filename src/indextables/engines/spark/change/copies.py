@@ -1,0 +1,88 @@
+"""A change of a table without a key: every file that has a changed row is written anew, and no other."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from indextables.core.prune.source import FileMask
+from indextables.engines.spark.change.rows import ACTION, Target
+from indextables.engines.spark.jvm.attributes import quoted
+from indextables.engines.spark.place.tables_tables import SparkTable
+from indextables.engines.spark.scan.lineage import FILE
+from indextables.engines.spark.scan.relation import Part, native_frame
+from indextables.engines.spark.write.file_rows import of_file
+from indextables.engines.spark.write.native_write import NativeWriter
+from indextables.log.state.snapshot import Snapshot
+from indextables.parquet.write.write import WriteTarget, Written
+
+ROW: Final = "__indextables_row"
+"""The place of a row in its file."""
+_NEW: Final = -1
+"""The file of a row that has none yet."""
+
+
+def rows_with_places(
+    session: SparkSession, table: SparkTable, snapshot: Snapshot, mask: FileMask | None = None
+) -> Target:
+    """The rows of these files (all without a mask), each with its file and its place in it."""
+    every = np.ones(snapshot.num_files, np.bool_) if mask is None else mask
+    # the name must tell two parts of one version apart
+    name = f"files {hashlib.sha256(np.packbits(every).tobytes()).hexdigest()[:16]}"
+    part = Part(name, every, lineage=True)
+    rows = native_frame(session, snapshot, table.root, table.location, part=part)
+    columns = [F.col(quoted(column)) for column in (*snapshot.schema.names, FILE)]
+    frame = rows.select(*columns, of_file(rows, "row_index").alias(ROW))
+    return Target(frame, snapshot.schema, {FILE: FILE, ROW: ROW}, (FILE, ROW))
+
+
+@dataclass(frozen=True)
+class Counted:
+    """How many rows a change touches, and in which files."""
+
+    by_action: Mapping[str, int]
+    files: FileMask
+
+    @classmethod
+    def of(cls, changes: DataFrame, snapshot: Snapshot) -> Counted:
+        """One small job over rows that were found before."""
+        files = np.zeros(snapshot.num_files, np.bool_)
+        actions: dict[str, int] = {}
+        for action, file, count in changes.groupBy(ACTION, FILE).count().collect():
+            actions[action] = actions.get(action, 0) + count
+            if file is not None:
+                files[file] = True
+        return cls(actions, files)
+
+
+def write_copies(
+    writer: NativeWriter,
+    changes: DataFrame,
+    counted: Counted,
+    files: DataFrame,
+    target: WriteTarget,
+) -> Written:
+    """The touched `files` with the changes made to their rows, and the new rows.
+
+    What was in one file stays in one file, and in its order: clustered data stays clustered.
+    """
+    columns = [F.col(quoted(name)) for name in target.schema.names]
+    parts = []
+    if touched := int(np.count_nonzero(counted.files)):
+        changed = changes.select(FILE, ROW).where(F.col(FILE).isNotNull())
+        rows = files.join(changed, on=[FILE, ROW], how="left_anti").select(*columns, FILE, ROW)
+        if counted.by_action.get("update"):
+            updated = changes.where(F.col(ACTION) == "update")
+            rows = rows.union(updated.select(*columns, FILE, ROW))
+        parts.append(rows.repartition(touched, FILE).sortWithinPartitions(FILE, ROW).drop(ROW))
+    if counted.by_action.get("insert"):
+        new = changes.where(F.col(ACTION) == "insert")
+        parts.append(new.select(*columns, F.lit(_NEW).cast("long").alias(FILE)))
+    return writer.write(reduce(DataFrame.union, parts), target, by=FILE)

@@ -1,0 +1,120 @@
+"""INSERT and CREATE TABLE: rows by position or by name, fixed partitions, what an OVERWRITE replaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from indextables.config import Config
+from indextables.core.types import StructType, resolve, schema_from_json
+from indextables.engines.spark.change.writer import SaveMode, Write, condition_of, execute
+from indextables.engines.spark.place.options import WriteOptions
+from indextables.engines.spark.place.tables import settings_of
+from indextables.engines.spark.place.tables_tables import open_table
+from indextables.engines.spark.statement.clauses import FixedValue, fixed_partition
+from indextables.engines.spark.statement.statements import Create, Insert
+from indextables.engines.spark.write.fit import spark_type
+from indextables.errors import SchemaMismatchError, TableExistsError
+from indextables.log.state.snapshot import Snapshot
+from indextables.ops.create import create, new_metadata
+from indextables.ops.delete_overwrite import Condition, SamePartitions
+from indextables.ops.shared.commit import partition_condition
+
+
+def insert(session: SparkSession, statement: Insert) -> None:
+    """Carries out an INSERT INTO, INSERT OVERWRITE or INSERT … REPLACE WHERE."""
+    snapshot = open_table(session, statement.path).log.snapshot()
+    fixed = fixed_partition(session, statement, snapshot)
+    rows = _named(statement, snapshot, fixed)
+    replaces: Condition | SamePartitions | None = None
+    if statement.replace_where is not None:
+        replaces = condition_of(session, statement.replace_where)
+    elif statement.overwrite and fixed:
+        replaces = _partitions(session, fixed, snapshot)
+    is_overwrite = statement.overwrite or statement.replace_where is not None
+    execute(
+        Write(
+            rows,
+            statement.path,
+            "overwrite" if is_overwrite else "append",
+            if_missing="error",
+            assign=True,
+            replaces=replaces,
+        )
+    )
+
+
+def insert_frame(write: Write) -> None:
+    """`df.write.insertInto`: columns by position, whatever they are called."""
+    schema = open_table(write.session, write.path).log.snapshot().schema
+    rows = _by_position(write.frame, schema.names)
+    execute(replace(write, frame=rows, if_missing="error", assign=True))
+
+
+def _named(statement: Insert, snapshot: Snapshot, fixed: Mapping[str, FixedValue]) -> DataFrame:
+    """The rows with every column of the table, under its name."""
+    schema = snapshot.schema
+    rows = statement.rows
+    if not statement.by_name:
+        named = [resolve(schema, (name,))[0][0] for name in statement.columns]
+        rows = _by_position(rows, named or [n for n in schema.names if n not in fixed])
+    there = {name.lower() for name in rows.columns}
+    for field in schema:
+        if field.name in fixed:
+            rows = rows.withColumn(field.name, fixed[field.name].column)
+        elif field.name.lower() not in there:
+            rows = rows.withColumn(field.name, F.lit(None).cast(spark_type(field.type)))
+    return rows
+
+
+def _by_position(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    if len(rows.columns) != len(names):
+        raise SchemaMismatchError(
+            f"the rows have {len(rows.columns)} columns, and {len(names)} are to be filled: {', '.join(names)}",
+            hint="give a value for each column, or name the columns: INSERT INTO … (a, b) …",
+        )
+    return rows.toDF(*names)
+
+
+def _partitions(
+    session: SparkSession, fixed: Mapping[str, FixedValue], snapshot: Snapshot
+) -> Condition | SamePartitions:
+    """What an OVERWRITE of these partitions replaces, the columns that it leaves open as the session says."""
+    is_open = len(fixed) < len(snapshot.partition_columns)
+    if is_open and WriteOptions().is_dynamic(session):
+        return SamePartitions()
+    metadata = replace(snapshot.metadata, partition_columns=tuple(fixed))
+    return Condition(partition_condition([{name: each.text for name, each in fixed.items()}], metadata))
+
+
+def create_table(session: SparkSession, statement: Create) -> None:
+    """Carries out CREATE TABLE, CREATE TABLE … AS SELECT, and their OR REPLACE forms."""
+    if statement.is_filled or statement.replace:
+        options = WriteOptions(overwrite_schema=statement.replace)
+        mode: SaveMode = "ignore" if statement.if_not_exists else "error"
+        if statement.replace:
+            mode = "overwrite"
+        execute(
+            Write(
+                statement.rows,
+                statement.path,
+                mode,
+                options,
+                statement.partition_by,
+                statement.properties,
+            )
+        )
+        return
+    log = open_table(session, statement.path).log
+    schema: StructType = schema_from_json(statement.rows.schema.json())
+    metadata = new_metadata(
+        schema, partition_by=statement.partition_by, properties=statement.properties
+    )
+    try:
+        create(log.configured(Config.of(write=settings_of(session))), metadata)
+    except TableExistsError:
+        if not statement.if_not_exists:
+            raise

@@ -1,0 +1,1 @@
+"""Serves Spark Connect: plans in the client, reads with Spark."""

@@ -1,0 +1,1 @@
+"""Talks to the JVM: the gateway, callbacks into Python, handles and attributes."""

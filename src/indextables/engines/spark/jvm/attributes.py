@@ -1,0 +1,42 @@
+"""Columns of a DataFrame as the very attributes it has: no name can be ambiguous."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.classic.column import Column as ClassicColumn
+
+from indextables.engines.spark.jvm.gateway import jvm_tools
+
+
+def column_of(expression: Any) -> Column:
+    """A Catalyst expression as a Column; names in it are resolved where the column is used."""
+    return ClassicColumn(
+        jvm_tools().lookup("org.apache.spark.sql.classic.ExpressionUtils").column(expression)
+    )
+
+
+def attributes_of(frame: DataFrame) -> list[Column]:
+    """The columns of a DataFrame in their order, several of one name included."""
+    return [column_of(attribute) for attribute in each(_output(frame))]
+
+
+def columns_in(frame: DataFrame) -> dict[str, Column]:
+    """The columns of a DataFrame by name."""
+    return {attribute.name(): column_of(attribute) for attribute in each(_output(frame))}
+
+
+def _output(frame: DataFrame) -> Any:
+    return frame._jdf.queryExecution().analyzed().output()  # noqa: SLF001
+
+
+def each(items: Any) -> Iterator[Any]:
+    """The items of a Scala sequence."""
+    return (items.apply(i) for i in range(items.length()))
+
+
+def quoted(name: str) -> str:
+    """A column's name as an expression, dots and backticks included."""
+    return "`" + name.replace("`", "``") + "`"

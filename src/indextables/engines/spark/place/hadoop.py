@@ -1,0 +1,296 @@
+"""A file system that only Hadoop knows (HDFS, ADLS, a viewfs over them) as a store for the log.
+
+A put writes a hidden temporary file and renames it. Whether the rename that must not replace is exclusive
+is up to the file system: HDFS's name node and ADLS decide it in one step. Hadoop's own local file system
+looks first and renames then (measured: 2-3 % of races had two winners), and so do the default
+implementations that other schemes inherit. `create(overwrite=false)` is no way out: it shows an empty
+file before the bytes. So a scheme that is not known to be exclusive can be read here, not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from typing import Any, Final
+from urllib.parse import unquote
+
+import orjson
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors.exceptions.captured import CapturedException
+
+from indextables.engines.spark.jvm.gateway import jvm_tools
+from indextables.errors import ObjectExistsError, ObjectNotFoundError, ReadOnlyStoreError, StorageError
+from indextables.storage.base import (
+    ObjectMeta,
+    check_key,
+    check_new_key,
+    check_range,
+    is_temporary,
+    temporary_name,
+    why_not_a_key,
+)
+from indextables.storage.filesystem import filesystem_over
+
+EXCLUSIVE_RENAME: Final = frozenset({"hdfs", "webhdfs", "swebhdfs", "abfs", "abfss"})
+_MISSING: Final = ("FileNotFoundException", "NoSuchFileException", "ParentNotDirectoryException")
+_TAKEN: Final = ("FileAlreadyExistsException",)
+
+
+class HadoopStore:
+    """`hdfs://name-node/path` and the like, with the configuration of the running Spark session."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri.rstrip("/")
+        self._tools = jvm_tools()
+        self._conf = _hadoop_configuration()
+
+    def __repr__(self) -> str:
+        return f"HadoopStore({self._uri!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return HadoopStore, (self._uri,)
+
+    @property
+    def uri(self) -> str:
+        """The root as the user wrote it."""
+        return self._uri
+
+    def get(self, key: str) -> bytes:
+        """The whole file."""
+        with self._open(key) as stream:
+            return bytes(stream.readAllBytes())
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Part of the file."""
+        check_range(start, length)
+        size = self.head(key).size
+        if start >= size or not length:
+            return b""  # seeking behind the end is an error to Hadoop
+        with self._open(key) as stream:
+            stream.seek(start)
+            return bytes(stream.readNBytes(min(length, size - start)))
+
+    def head(self, key: str) -> ObjectMeta:
+        """Size and time of the file."""
+        path = self._path(check_key(key))
+        with _calling(key):
+            status = self._filesystem.getFileStatus(path)
+            if status.isFile():
+                return ObjectMeta(key, status.getLen(), status.getModificationTime())
+        raise _not_found(key)
+
+    def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
+        """The files whose keys start with `prefix`, in byte order of their keys."""
+        for meta in self._walk(prefix, start_after or ""):
+            if not is_temporary(meta.key):
+                yield meta
+
+    def stale_temporaries(self, *, modified_before_ms: int) -> Iterator[ObjectMeta]:
+        """Temporary files of writers that died; younger ones may belong to a living writer."""
+        for meta in self._walk("", ""):
+            if is_temporary(meta.key) and meta.modified_ms < modified_before_ms:
+                yield meta
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write or replace the file; on other file systems than HDFS there may be none for a moment."""
+        self._publish(key, data, "OVERWRITE")
+
+    def put_if_absent(self, key: str, data: bytes) -> None:
+        """Exclusive, because the file system decides the rename in one step."""
+        self._publish(key, data, "NONE")
+
+    def delete(self, key: str) -> None:
+        """Gone afterwards; a directory is left alone."""
+        path = self._path(check_key(key))
+        with suppress(ObjectNotFoundError), _calling(key):
+            if self._filesystem.getFileStatus(path).isFile():
+                self._filesystem.delete(path, False)
+
+    def sync_files(self, keys: Iterable[str]) -> None:
+        """Nothing to do: a closed file is as durable as this file system makes it."""
+
+    def try_directory(self, key: str) -> None:
+        """StorageError if no directory of this name, which is free, can be made; it is gone again."""
+        path = self._path(_check_hadoop_name(check_new_key(key)))
+        self._refuse_unless_exclusive()
+        with _calling(key, writing=True):
+            if not self._filesystem.mkdirs(path):
+                raise StorageError(f"{key!r}: the directory cannot be made", key=key)
+            self._filesystem.delete(path, True)
+
+    def filesystem(self) -> Any:
+        """The files as an Arrow file system."""
+        return filesystem_over(self)
+
+    @cached_property
+    def _filesystem(self) -> Any:
+        with _calling(self._uri):
+            return self._path("").getFileSystem(self._conf)
+
+    @cached_property
+    def _context(self) -> Any:
+        """FileContext: the one interface of Hadoop's whose rename can refuse to replace."""
+        with _calling(self._uri):
+            root = self._path("").toUri()
+            return self._tools.lookup("org.apache.hadoop.fs.FileContext").getFileContext(
+                root, self._conf
+            )
+
+    def _path(self, key: str) -> Any:
+        return self._tools.path(f"{self._uri}/{key}" if key else f"{self._uri}/")
+
+    @contextmanager
+    def _open(self, key: str) -> Iterator[Any]:
+        path = self._path(check_key(key))
+        with _calling(key):
+            if not self._filesystem.getFileStatus(path).isFile():
+                raise _not_found(key)  # what opening a directory raises depends on the file system
+            stream = self._filesystem.open(path)
+            try:
+                yield stream
+            finally:
+                stream.close()
+
+    def _publish(self, key: str, data: bytes, option: str) -> None:
+        target = self._path(_check_hadoop_name(check_new_key(key)))
+        self._refuse_unless_exclusive()
+        temporary = self._path(f"{key.rpartition('/')[0]}/{temporary_name()}".lstrip("/"))
+        with _calling(key, writing=True):
+            try:
+                self._write(temporary, data)
+                self._rename(temporary, target, option)
+            except BaseException:
+                with suppress(Exception):
+                    self._filesystem.delete(temporary, False)
+                raise
+
+    def _write(self, path: Any, data: bytes) -> None:
+        stream = self._filesystem.create(path, True)
+        try:
+            stream.write(bytes(data))
+            stream.hsync()
+        finally:
+            stream.close()
+
+    def _rename(self, source: Any, target: Any, option: str) -> None:
+        kind = self._tools.lookup("org.apache.hadoop.fs.Options$Rename")
+        options = self._tools.gateway.new_array(kind, 1)
+        options[0] = getattr(kind, option)
+        self._context.rename(source, target, options)
+
+    def _refuse_unless_exclusive(self) -> None:
+        if self._scheme not in EXCLUSIVE_RENAME:
+            raise ReadOnlyStoreError(
+                f"Hadoop's file system for {self._scheme}:// is not known to decide between two writers "
+                "of one file, so a commit there could be lost",
+                hint="keep the table on hdfs://, abfss://, s3://, gs:// or a local disk; reading works here",
+                uri=self._uri,
+            )
+
+    @cached_property
+    def _scheme(self) -> str:
+        """The scheme of the file system that does the work: a viewfs only points to it."""
+        path = self._path("")
+        scheme = str(path.toUri().getScheme()).lower()
+        while scheme == "viewfs" and path is not None:
+            try:
+                with _calling(self._uri):
+                    return str(self._filesystem.resolvePath(path).toUri().getScheme()).lower()
+            except ObjectNotFoundError:
+                path = path.getParent()
+        return scheme
+
+    def _walk(self, prefix: str, after: str) -> Iterator[ObjectMeta]:
+        directory = prefix.rpartition("/")[0]
+        if directory:
+            check_key(directory)
+        yield from self._descend(directory, prefix, after)
+
+    def _descend(self, directory: str, prefix: str, after: str) -> Iterator[ObjectMeta]:
+        """Files below a directory. It sorts as 'name/': 'a-b' and 'a.c' come before 'a/x', 'a0' after."""
+        base = f"{directory}/" if directory else ""
+        entries = {entry.name: entry for entry in self._children(directory)}
+        for name in sorted(entries):
+            key, entry = base + name, entries[name]
+            if not key.startswith(prefix) and not prefix.startswith(key):
+                continue
+            if entry.is_directory:
+                if after <= key or after.startswith(key):
+                    yield from self._descend(key.removesuffix("/"), prefix, after)
+            elif key > after and key.startswith(prefix):
+                yield ObjectMeta(key, entry.size, entry.modified_ms)
+
+    def _children(self, directory: str) -> Sequence[_Entry]:
+        path = self._path(directory)
+        try:
+            with _calling(directory):
+                text = self._tools.field_json.writeValueAsString(self._filesystem.listStatus(path))
+        except ObjectNotFoundError:
+            return []
+        # a call per file would take a millisecond each: this is one for all of them
+        found = [_Entry(status) for status in orjson.loads(text)]
+        # listing a file gives the file itself
+        own_name = directory.rpartition("/")[2]
+        alone = len(found) == 1 and not found[0].is_directory and found[0].name == own_name
+        if alone and directory and self._filesystem.getFileStatus(path).isFile():
+            return []
+        return [entry for entry in found if why_not_a_key(entry.name.removesuffix("/")) is None]
+
+
+class _Entry:
+    """One line of a listing; the name of a directory ends in a slash."""
+
+    __slots__ = ("is_directory", "modified_ms", "name", "size")
+
+    def __init__(self, status: dict[str, Any]) -> None:
+        # the URI of a Hadoop path is always encoded, whatever characters the name has
+        name = unquote(status["path"]["uri"].rstrip("/").rpartition("/")[2])
+        self.is_directory = bool(status["isdir"])
+        self.name = f"{name}/" if self.is_directory else name
+        self.size, self.modified_ms = int(status["length"]), int(status["modification_time"])
+
+
+def _hadoop_configuration() -> Any:
+    from pyspark import SparkContext  # noqa: PLC0415
+
+    context = SparkContext._active_spark_context  # noqa: SLF001
+    if context is None:
+        raise StorageError("this location needs Hadoop, and Spark is not running")
+    return context._jsc.hadoopConfiguration()  # noqa: SLF001
+
+
+def _check_hadoop_name(key: str) -> str:
+    if ":" in key:
+        # Path("a:b") is a scheme and a path to Hadoop, and HDFS refuses such names itself
+        raise StorageError(f"{key!r} has a colon, which no file name in Hadoop can have", key=key)
+    return key
+
+
+def _not_found(key: str) -> ObjectNotFoundError:
+    return ObjectNotFoundError(f"there is no object {key!r}", key=key)
+
+
+@contextmanager
+def _calling(key: str, *, writing: bool = False) -> Iterator[None]:
+    """What goes wrong in Hadoop, as an error of ours; only a missing file is 'not found'.
+
+    While writing, a file that is not found is our own temporary one: a retried rename whose first answer
+    was lost. That says nothing about the object.
+    """
+    try:
+        yield
+    except Py4JJavaError as error:
+        cause = error.java_exception
+        name = str(cause.getClass().getSimpleName())
+        if name in _MISSING and not writing:
+            raise _not_found(key) from error
+        if name in _TAKEN:
+            raise ObjectExistsError(f"there is already an object {key!r}", key=key) from error
+        raise StorageError(f"{key!r}: {_first_line(cause.toString())}", key=key) from error
+    except (CapturedException, Py4JError) as error:
+        raise StorageError(f"{key!r}: {_first_line(str(error))}", key=key) from error
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]

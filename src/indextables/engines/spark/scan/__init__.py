@@ -1,0 +1,1 @@
+"""Plans Spark's native Parquet scan: conditions, file index, slices, reports."""

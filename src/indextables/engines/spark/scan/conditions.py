@@ -1,0 +1,395 @@
+"""Catalyst's filters as conditions of ours; what cannot be read surely becomes Opaque.
+
+`Expression.toJSON()` lists the nodes of a tree in pre-order, which one py4j call fetches. The text is
+lossy, so the values it loses are taken from the JVM objects (`catalyst_values`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, reduce
+from typing import Any, Final, TypeAlias
+
+from py4j.protocol import Py4JError
+
+from indextables.core.predicate.like import like
+from indextables.core.predicate.nodes import (
+    And,
+    BoolRef,
+    Compare,
+    CompareOp,
+    Constant,
+    IsIn,
+    IsNan,
+    IsNull,
+    IsTrue,
+    Literal,
+    Not,
+    Opaque,
+    Or,
+    Predicate,
+    Ref,
+    StartsWith,
+)
+from indextables.core.predicate.tree import columns_of
+from indextables.core.types import (
+    Field,
+    FieldPath,
+    PrimitiveType,
+    StructType,
+    can_widen,
+    is_float,
+    is_orderable,
+    path_text,
+    schema_from_json,
+)
+from indextables.engines.spark.scan.literals import literal_of, values_of_set
+from indextables.errors import SchemaError
+
+_BOOLEAN: Final = PrimitiveType("boolean")
+_STRING: Final = PrimitiveType("string")
+_COMPARISONS: Final[Mapping[str, CompareOp]] = {
+    "EqualTo": "=",
+    "EqualNullSafe": "<=>",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+}
+_PREFIX: Final = "org.apache.spark.sql.catalyst.expressions."
+_TEXT_LIMIT: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column or nested field as Catalyst names it, with the type the filter sees it in."""
+
+    ref: Ref
+    field: Field
+
+
+_Part: TypeAlias = Column | Literal | Predicate
+"""What a node means to the one above it; an Opaque may stand for a value that cannot be read, too."""
+
+Node: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A node whose children are still being read."""
+
+    node: Node
+    index: int
+    kind: str
+    missing: int
+    parts: list[_Part] = field(default_factory=list)
+
+
+def to_predicate(expression: Any) -> Predicate:
+    """The condition of a Catalyst expression; its And, Or and Not are kept around opaque parts."""
+    try:
+        nodes = json.loads(expression.toJSON())
+    except (Py4JError, ValueError) as e:
+        return Opaque(str(expression.toString())[:_TEXT_LIMIT], why=f"Spark cannot print it: {e}")
+    return _condition(_read(nodes, expression))
+
+
+def has_subquery(nodes: Sequence[Node]) -> bool:
+    """True if a node holds a whole plan: a subquery, or a filter that waits for one."""
+    kinds = (str(node["class"]).rpartition(".")[2] for node in nodes)
+    return any(
+        "Subquery" in kind or kind in {"ListQuery", "Exists", "DynamicPruningExpression"}
+        for kind in kinds
+    )
+
+
+def _read(nodes: Sequence[Node], expression: Any) -> _Part:
+    """One pass over the pre-order list with a stack of open nodes: no tree is too deep."""
+    if has_subquery(nodes):
+        # Catalyst counts the nodes of a subquery's plan too; the JSON does not.
+        expression = None
+    stack: list[_Frame] = []
+    for index, node in enumerate(nodes):
+        kind = str(node["class"]).removeprefix(_PREFIX)
+        if stack and kind in {"And", "Or"} and stack[-1].kind == kind:
+            # A chain of ten thousand ORs is one OR of ten thousand: its links add to the open node.
+            stack[-1].missing += node["num-children"] - 1
+            continue
+        stack.append(_Frame(node, index, kind, node["num-children"]))
+        while stack[-1].missing == 0:
+            frame = stack.pop()
+            part = _combine(frame, expression)
+            if not stack:
+                return part
+            stack[-1].parts.append(part)
+            stack[-1].missing -= 1
+    return Opaque("an expression that ends too early")
+
+
+def _combine(frame: _Frame, expression: Any) -> _Part:
+    """The meaning of a node whose children are read; Opaque where there is none for us."""
+    try:
+        part = _READERS.get(frame.kind, _unreadable)(frame, expression)
+    except (Py4JError, LookupError, ValueError, TypeError, SchemaError):
+        part = None
+    return _opaque(frame) if part is None else part
+
+
+def _unreadable(_frame: _Frame, _expression: Any) -> _Part | None:
+    return None
+
+
+def _opaque(frame: _Frame) -> Opaque:
+    inner = ", ".join(_text(part) for part in frame.parts)
+    text = f"{frame.kind.lower()}({inner})"[:_TEXT_LIMIT]
+    return Opaque(text, _columns(frame.parts), why="statistics cannot answer it")
+
+
+def _text(part: _Part) -> str:
+    match part:
+        case Column(ref):
+            return path_text(ref.path)
+        case Literal(value):
+            return "NULL" if value is None else repr(value)
+        case Opaque(text):
+            return text
+        case _:
+            return type(part).__name__.lower()
+
+
+def _columns(parts: Sequence[_Part]) -> tuple[FieldPath, ...]:
+    found: dict[FieldPath, None] = {}
+    for part in parts:
+        match part:
+            case Column(ref):
+                found[ref.path] = None
+            case Literal():
+                continue
+            case _:
+                found.update(dict.fromkeys(columns_of(part)))
+    return tuple(found)
+
+
+def _condition(part: _Part) -> Predicate:
+    """The part in a place where Catalyst wants a boolean."""
+    match part:
+        case Column(ref, Field(type=kind)):
+            return BoolRef(ref) if kind == _BOOLEAN else Opaque(path_text(ref.path), (ref.path,))
+        case Literal(value):
+            return Constant(value) if value is None or isinstance(value, bool) else Opaque(repr(value))
+        case _:
+            return part
+
+
+# --- columns and values
+
+
+@lru_cache(maxsize=4096)
+def _field_from_json(text: str) -> Field:
+    return schema_from_json(f'{{"type":"struct","fields":[{text}]}}').fields[0]
+
+
+# Fields of `_metadata`. A filter on one arrives under its bare name, and a table may have such a column.
+_FILE_METADATA: Final = frozenset(
+    {
+        *("file_path", "file_name", "file_size", "file_block_start", "file_block_length"),
+        *("file_modification_time", "row_index", "_metadata", "_tmp_metadata_row_index"),
+    }
+)
+
+
+def _attribute(frame: _Frame, expression: Any) -> _Part | None:
+    node = frame.node
+    # Every column of a relation of ours is nullable, and JSON does not show an attribute's metadata.
+    is_suspect = not node["nullable"] or node["name"].lower() in _FILE_METADATA
+    if is_suspect and "metadata_col" in _jvm_node(frame, expression).metadata().json():
+        return None
+    field_json = {"name": node["name"], "type": node["dataType"]}
+    found = _field_from_json(json.dumps(field_json))
+    return Column(Ref((found.name,)), found)
+
+
+def _struct_field(frame: _Frame, _: Any) -> _Part | None:
+    match frame.parts:
+        case [Column(Ref(path), Field(type=StructType(fields)))]:
+            # The ordinal counts the fields of this (pruned) struct, not those of the table's.
+            found = fields[frame.node["ordinal"]]
+            return Column(Ref((*path, found.name)), found)
+        case _:
+            return None
+
+
+def _cast(frame: _Frame, _: Any) -> _Part | None:
+    """A cast that keeps value and order may be left out: the comparison comes out the same."""
+    if not (frame.parts and isinstance(column := frame.parts[0], Column)):
+        return None
+    target = _field_from_json(json.dumps({"name": "cast", "type": frame.node["dataType"]})).type
+    source = column.field.type
+    # The binder knows that Spark compares a long with a double as doubles, and does the same.
+    is_long_as_double = (source, target) == (PrimitiveType("long"), PrimitiveType("double"))
+    return column if can_widen(source, target) or is_long_as_double else None
+
+
+def _literal(frame: _Frame, expression: Any) -> _Part | None:
+    return literal_of(frame.node, lambda: _jvm_node(frame, expression))
+
+
+def _jvm_node(frame: _Frame, expression: Any) -> Any:
+    """The object behind a node: Catalyst numbers its nodes in the order of the JSON."""
+    if expression is None:
+        raise LookupError(frame.kind)
+    found = expression.apply(frame.index)
+    if found.getClass().getName() != frame.node["class"]:
+        raise LookupError(frame.kind)
+    return found
+
+
+# --- comparisons
+
+
+def _is_comparable(column: Column) -> bool:
+    return is_orderable(column.field.type, column.field.metadata)
+
+
+def _compare(frame: _Frame, _: Any) -> _Part | None:
+    op = _COMPARISONS[frame.kind]
+    match frame.parts:
+        case [Column() as left, Column() as right] if _is_comparable(left) and _is_comparable(right):
+            return Compare(op, left.ref, right.ref)
+        case [Column() as left, Literal() as right] if _is_comparable(left):
+            return Compare(op, left.ref, right)
+        case [Literal() as left, Column() as right] if _is_comparable(right):
+            return Compare(op, left, right.ref)
+        case [Column() | Literal() | Opaque(), _] | [_, Column() | Opaque()]:
+            return None
+        case [condition, Literal(True)] if op == "<=>":  # what is left of CASE WHEN p THEN true …
+            return IsTrue(_condition(condition))
+        case [condition, Literal(False)] if op == "<=>":
+            return IsTrue(Not(_condition(condition)))
+        case _:
+            return None
+
+
+def _in(frame: _Frame, _: Any) -> _Part | None:
+    match frame.parts:
+        case [Column() as column, *values] if _is_comparable(column):
+            literals = tuple(v for v in values if isinstance(v, Literal))
+            return IsIn(column.ref, literals) if len(literals) == len(values) else None
+        case _:
+            return None
+
+
+def _in_set(frame: _Frame, expression: Any) -> _Part | None:
+    match frame.parts:
+        case [Column() as column] if _is_comparable(column):
+            values = values_of_set(_jvm_node(frame, expression), column.field.type)
+            return None if values is None else IsIn(column.ref, values)
+        case _:
+            return None
+
+
+def _starts_with(frame: _Frame, _: Any) -> _Part | None:
+    match frame.parts:
+        case [Column(ref, Field(type=kind)) as column, Literal(str() as prefix)] if kind == _STRING:
+            return StartsWith(ref, prefix) if _is_comparable(column) else None
+        case _:
+            return None
+
+
+def _like(frame: _Frame, expression: Any) -> _Part | None:
+    match frame.parts:
+        case [Column(ref, Field(type=kind)) as column, Literal(str() as pattern)] if kind == _STRING:
+            # JSON shows no escape character even where the query names one.
+            escape = _jvm_node(frame, expression).escapeChar()
+            return like(ref, pattern, escape) if _is_comparable(column) else None
+        case _:
+            return None
+
+
+def _is_nan(frame: _Frame, _: Any) -> _Part | None:
+    match frame.parts:
+        case [Column(ref, Field(type=kind))] if is_float(kind):
+            return IsNan(ref)
+        case _:
+            return None
+
+
+def _is_null(frame: _Frame, _: Any) -> _Part | None:
+    match frame.parts:
+        case [Column(ref)]:
+            return IsNull(ref)
+        case _:
+            return None
+
+
+# --- logic
+
+
+def _is_not_null(frame: _Frame, expression: Any) -> _Part | None:
+    part = _is_null(frame, expression)
+    return None if part is None else Not(_condition(part))
+
+
+def _and(frame: _Frame, _: Any) -> _Part:
+    return And(tuple(_condition(part) for part in frame.parts))
+
+
+def _or(frame: _Frame, _: Any) -> _Part:
+    return Or(tuple(_condition(part) for part in frame.parts))
+
+
+def _not(frame: _Frame, _: Any) -> _Part:
+    return Not(_condition(frame.parts[0]))
+
+
+def _choice(test: Predicate, then: Predicate, otherwise: Predicate) -> Predicate:
+    """IF as AND and OR; exact in three-valued logic, because IS TRUE is never NULL."""
+    chosen = IsTrue(test)
+    return Or((And((chosen, then)), And((Not(chosen), otherwise))))
+
+
+def _conditional(frame: _Frame, _: Any) -> _Part:
+    """IF and CASE over conditions: pairs of test and value, then what holds otherwise."""
+    parts = [_condition(part) for part in frame.parts]
+    otherwise = parts.pop() if len(parts) % 2 else Constant(None)
+    pairs = list(zip(parts[::2], parts[1::2], strict=True))
+    return reduce(lambda rest, pair: _choice(pair[0], pair[1], rest), reversed(pairs), otherwise)
+
+
+def _coalesce(frame: _Frame, _: Any) -> _Part | None:
+    """`coalesce(p, false)` is `p IS TRUE`; over anything but conditions it is not for us."""
+    match frame.parts:
+        case [condition, Literal(bool() as default)]:
+            inner = _condition(condition)
+            return Not(IsTrue(Not(inner))) if default else IsTrue(inner)
+        case _:
+            return None
+
+
+def _dynamic_pruning(_frame: _Frame, _expression: Any) -> _Part:
+    return Constant(value=True)  # Spark applies it itself, to the partitions we return
+
+
+_READERS: Final[Mapping[str, Callable[[_Frame, Any], _Part | None]]] = {
+    "AttributeReference": _attribute,
+    "GetStructField": _struct_field,
+    "Cast": _cast,
+    "Literal": _literal,
+    **dict.fromkeys(_COMPARISONS, _compare),
+    "In": _in,
+    "InSet": _in_set,
+    "StartsWith": _starts_with,
+    "Like": _like,
+    "IsNaN": _is_nan,
+    "IsNull": _is_null,
+    "IsNotNull": _is_not_null,
+    "And": _and,
+    "Or": _or,
+    "Not": _not,
+    "If": _conditional,
+    "CaseWhen": _conditional,
+    "Coalesce": _coalesce,
+    "DynamicPruningExpression": _dynamic_pruning,
+}

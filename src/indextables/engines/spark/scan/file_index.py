@@ -1,0 +1,93 @@
+"""Spark's FileIndex, implemented in Python: Spark asks which files to read, we answer with few.
+
+Spark calls `listFiles` while it plans a query, with the filters as Catalyst expressions. Everything
+after that (vectorised reading, column pruning, row groups, AQE) is Spark's own Parquet scan.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from indextables.engines.spark.jvm.callbacks import jvm_callback
+from indextables.engines.spark.jvm.gateway import jvm_tools
+from indextables.engines.spark.scan.native_scan import NativeScan
+from indextables.engines.spark.scan.ui_labels import splits_read
+
+
+class TableFileIndex:
+    """The methods have the JVM's names: py4j calls them through a proxy of the Scala trait."""
+
+    def __init__(self, scan: NativeScan, partition_schema: Any) -> None:
+        self.scan = scan
+        self.number: int | None = None
+        """Which object of the JVM stands for this one; known when it was first described."""
+        self._partition_schema = partition_schema
+        self._roots: dict[str | None, Any] = {}
+
+    @jvm_callback
+    def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:  # noqa: N802
+        """The files that may hold rows, by partition."""
+        plan = self.scan.plan(partition_filters, data_filters)
+        return self.scan.files.directories(plan.rows)
+
+    @jvm_callback
+    def rootPaths(self) -> Any:  # noqa: N802
+        """What a plan shows as the location: the table in words, then its directory.
+
+        The words are a path for display only; by the directory Spark knows what a query reads.
+        """
+        read = splits_read(self)
+        if read not in self._roots:
+            tools = jvm_tools()
+            total = self.scan.snapshot.num_files
+            splits = f"{total} splits" if read is None else f"{read} of {total} splits"
+            words = tools.path(None, None, f"{self.scan.label}, {splits}")
+            self._roots[read] = tools.seq([words, tools.path(self.scan.root)])
+        return self._roots[read]
+
+    @jvm_callback
+    def inputFiles(self) -> Any:  # noqa: N802
+        """Every file of the snapshot."""
+        return self.scan.files.paths()
+
+    def refresh(self) -> None:
+        """Nothing: a DataFrame is pinned to its snapshot."""
+
+    @jvm_callback
+    def sizeInBytes(self) -> int:  # noqa: N802
+        """The size of all files; Spark decides by it whether to broadcast the table."""
+        return int(np.sum(self.scan.files.sizes))
+
+    def partitionSchema(self) -> Any:  # noqa: N802
+        """The partition columns."""
+        return self._partition_schema
+
+    def isTimeTravel(self) -> bool:  # noqa: N802
+        """False: this asks about a feature of other formats."""
+        return False
+
+    @jvm_callback
+    def metadataOpsTimeNs(self) -> Any:  # noqa: N802
+        """Unknown to Spark's metrics; the log line has it."""
+        return jvm_tools().none
+
+    def toString(self) -> str:  # noqa: N802
+        """Names the table and version, so that equal text means equal rows."""
+        return self.scan.identity
+
+    def hashCode(self) -> int:  # noqa: N802
+        """Equal scans have equal codes, so that Spark reuses exchanges and cached data."""
+        return zlib.crc32(self.scan.identity.encode()) - 2**31
+
+    @jvm_callback
+    def equals(self, other: Any) -> bool:
+        """Same table, same version. Another index arrives as itself or as a JVM object."""
+        return other is not None and bool(other.toString() == self.toString())
+
+    class Java:
+        """What py4j reads."""
+
+        implements = ("org.apache.spark.sql.execution.datasources.FileIndex",)

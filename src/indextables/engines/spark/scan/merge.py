@@ -1,0 +1,208 @@
+"""Tables with log files as Spark reads them: native scans, and a join that leaves out what a log replaced.
+
+* Files that no newer log can change are one plain native scan.
+* The others are a native scan too, and a LEFT ANTI JOIN with the keys of the logs removes the rows that
+  are replaced or deleted. A filter on the result reaches both scans, because Spark pushes it through the
+  union and to the left side of the join; one on the key reaches the scan of the logs as well.
+* Where rows are combined column by column, the rows of one key are grouped, and each column is taken
+  from the newest file that sets it. Filters on the key and on partition columns reach the scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from typing import Final
+
+import numpy as np
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from indextables.core.prune.source import FileMask, as_array, as_mask
+from indextables.core.types import StructType
+from indextables.engines.spark.jvm.attributes import columns_in, quoted
+from indextables.engines.spark.place.tables_tables import SparkTable
+from indextables.engines.spark.scan.lineage import FILE, SEQ, SLICE
+from indextables.engines.spark.scan.relation import Part, native_frame
+from indextables.log.state.snapshot import Snapshot
+from indextables.plan.merge_rule import MergeMode, MergeRule
+from indextables.plan.slices import Block, PrunedSlices, Slices, prune_slices, slices_of
+
+_NEWEST: Final = "__indextables_newest"
+_DELETED: Final = "__indextables_deleted"
+
+
+def table_frame(
+    session: SparkSession,
+    table: SparkTable,
+    snapshot: Snapshot,
+    options: Mapping[str, str] | None = None,
+    *,
+    read_optimized: bool = False,
+    with_slice: bool = False,
+) -> DataFrame:
+    """The rows of this version, and with them their slices where asked for (`lineage.SLICE`).
+
+    `read_optimized` shows base files alone: rows as they were when each slice was compacted last.
+    """
+    return _Merge(session, table, snapshot, options or {}, with_slice).frame(
+        read_optimized=read_optimized
+    )
+
+
+@dataclass(frozen=True)
+class _Merge:
+    session: SparkSession
+    table: SparkTable
+    snapshot: Snapshot
+    options: Mapping[str, str]
+    with_slice: bool = False
+    names: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        more = (SLICE,) if self.with_slice else ()
+        object.__setattr__(self, "names", (*self.snapshot.schema.names, *more))
+
+    @cached_property
+    def rule(self) -> MergeRule:
+        return MergeRule.of(self.snapshot.properties)
+
+    def frame(self, *, read_optimized: bool) -> DataFrame:
+        slices = slices_of(self.snapshot)
+        if slices is None and not self.with_slice:
+            return native_frame(
+                self.session, self.snapshot, self.table.root, self.table.location, self.options
+            )
+        if slices is None:
+            return self._scan("files", np.ones(self.snapshot.num_files, np.bool_))
+        if read_optimized:
+            return self._scan("bases", slices.block == Block.BASE)
+        found = prune_slices(slices, self.snapshot.index(), None, self.rule.mode)
+        parts = []
+        if found.bare.any():
+            parts.append(self._scan("bare", found.bare))
+        merged = found.rows & ~found.bare
+        if merged.any():
+            if self.rule.mode is MergeMode.COLUMNS:
+                parts.append(self._combined(slices, found, merged))
+            else:
+                parts.append(self._unhidden(found, merged))
+        if not parts:  # every row of the table was deleted, and only the keys are left
+            return self._scan("bare", found.bare)
+        return reduce(DataFrame.union, parts)
+
+    def _scan(self, name: str, mask: FileMask) -> DataFrame:
+        """The rows of these files as they are."""
+        part = Part(f"{name} with slice" if self.with_slice else name, mask, lineage=self.with_slice)
+        return self._native(part).select(*map(_column, self.names))
+
+    def _native(self, part: Part) -> DataFrame:
+        return native_frame(
+            self.session,
+            self.snapshot,
+            self.table.root,
+            self.table.location,
+            self.options,
+            part=part,
+        )
+
+    def _keys(self, name: str, mask: FileMask) -> DataFrame:
+        """The keys in these log files; where they come from is with each."""
+        schema = self.snapshot.schema
+        columns = StructType(tuple(f for f in schema if f.name in self.rule.key))
+        return self._native(Part(name, mask, columns, lineage=True, is_sliced=False))
+
+    def _unhidden(self, found: PrunedSlices, merged: FileMask) -> DataFrame:
+        """The rows of these files whose key is in no newer log of their slice.
+
+        The partition is the slice's own. It is compared too, because Spark then uses a filter on the
+        partition for the logs as well; but it does so only where it is compared with `=`, so slices in a
+        partition of NULL are joined by themselves.
+        """
+        partitions = [n for n in self.snapshot.partition_columns if n not in self.rule.key]
+        named = ~self._has_null(partitions)
+        parts = [
+            self._anti_join(f"{name}merged", merged & chosen, found.logs & chosen, compared)
+            for name, chosen, compared in (("", named, partitions), ("null ", ~named, []))
+            if (merged & chosen).any()
+        ]
+        return reduce(DataFrame.union, parts)
+
+    def _anti_join(
+        self, name: str, merged: FileMask, newer: FileMask, partitions: list[str]
+    ) -> DataFrame:
+        rows = self._native(Part(name, merged, lineage=True))
+        logs = self._keys(f"{name} log keys", newer)
+        mine, theirs = columns_in(rows), columns_in(logs)
+        same = [mine[name] == theirs[name] for name in (*self.rule.key, *partitions, SLICE)]
+        hidden = reduce(Column.__and__, same) & (theirs[SEQ] > mine[SEQ])
+        return rows.join(logs, hidden, "left_anti").select(*map(_column, self.names))
+
+    def _has_null(self, partitions: list[str]) -> FileMask:
+        """Where a file's partition is NULL in one of these columns."""
+        found = np.zeros(self.snapshot.num_files, np.bool_)
+        if partitions:
+            values = as_array(self.snapshot.column("partition_values"))
+            for name in partitions:
+                # the empty text is how Spark writes NULL into a path
+                found |= ~as_mask(pc.not_equal(values.field(name), ""))
+        return found
+
+    def _combined(self, slices: Slices, found: PrunedSlices, merged: FileMask) -> DataFrame:
+        """The rows of these slices put together: each column from the newest file that sets it."""
+        constant = (
+            *self.rule.key,
+            *(p for p in self.snapshot.partition_columns if p not in self.rule.key),
+        )
+        rows = self._native(Part("combined", merged, lineage=True))
+        combined = rows.groupBy(*map(_column, (SLICE, *constant))).agg(
+            F.max(SEQ).alias(_NEWEST),
+            *(
+                made
+                for name in self.snapshot.schema.names
+                if name not in constant
+                for made in _newest_value(name, _unset(slices, merged, name))
+            ),
+        )
+        deletes = found.logs & (slices.block == Block.DELETE)
+        if not deletes.any():
+            return combined.select(*map(_column, self.names))
+        gone = self._keys("deleted keys", deletes)
+        gone = gone.groupBy(*map(_column, (SLICE, *self.rule.key))).agg(F.max(SEQ).alias(_DELETED))
+        mine, theirs = columns_in(combined), columns_in(gone)
+        same = [mine[name] == theirs[name] for name in (SLICE, *self.rule.key)]
+        both = combined.join(gone, reduce(Column.__and__, same), "left_outer")
+        deleted = F.coalesce(theirs[_DELETED], F.lit(-1))
+        values = {
+            name: F.when(mine[_seq_of(name)] > deleted, mine[name]).alias(name)
+            for name in self.snapshot.schema.names
+            if name not in constant
+        }
+        there = both.where(mine[_NEWEST] > deleted)
+        return there.select(*(values.get(name, mine[name]) for name in self.names))
+
+
+def _column(name: str) -> Column:
+    return F.col(quoted(name))
+
+
+def _seq_of(name: str) -> str:
+    return f"__indextables_seq of {name}"
+
+
+def _unset(slices: Slices, files: FileMask, name: str) -> list[int]:
+    """The numbers of those of the files that say nothing about this column."""
+    if slices.sets is None:
+        return []
+    numbers: list[int] = np.flatnonzero(files & ~slices.sets.setting(name)).tolist()
+    return numbers
+
+
+def _newest_value(name: str, unset: list[int]) -> tuple[Column, Column]:
+    """The column of the newest row that sets it, and how new that is."""
+    age = F.col(SEQ)
+    if unset:
+        age = F.when(~F.col(FILE).isin(unset), age)
+    return F.max_by(_column(name), age).alias(name), F.max(age).alias(_seq_of(name))

@@ -1,0 +1,113 @@
+"""One version of a table as Spark scans it: filters in, the splits to read out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+from indextables.core.bind.bind import bind
+from indextables.core.predicate.nodes import And, Opaque, Predicate
+from indextables.core.prune.source import FileMask
+from indextables.engines.spark.scan.conditions import to_predicate
+from indextables.engines.spark.scan.file_list import FileList
+from indextables.errors import PredicateError, UnknownColumnError
+from indextables.log.state.snapshot import Snapshot
+from indextables.plan.planner import Plan, plan_files
+
+_logger: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class PartOf:
+    """Which files of a version a scan is about, where they are not all of them."""
+
+    name: str
+    whole: Snapshot
+    mask: FileMask
+    """One bit per file of the whole."""
+
+
+@dataclass(frozen=True)
+class NativeScan:
+    """A table pinned to one version; the same for every query over one DataFrame."""
+
+    snapshot: Snapshot
+    files: FileList
+    location: str
+    """The table as its user wrote it."""
+    root: str
+    """Its directory as Hadoop writes it."""
+    part: PartOf | None = None
+    """What `snapshot` is a part of; None: it is all there is."""
+
+    @property
+    def label(self) -> str:
+        """The table in a line of a log."""
+        part = f" {self.part.name}" if self.part else ""
+        return f"IndexTables[{self.location}] v{self.snapshot.version}{part}"
+
+    @property
+    def identity(self) -> str:
+        """Equal for two scans only if they read the same rows."""
+        part = f" {self.part.name}" if self.part else ""
+        return f"{self.version_identity}{part} {self.snapshot.excerpt}".rstrip()
+
+    @property
+    def version_identity(self) -> str:
+        """Equal for two scans only if they read the same version of one table, or parts of it."""
+        snapshot = self.part.whole if self.part else self.snapshot
+        # A log of another writer has no commit ids; then only the same object is surely the same.
+        commit = snapshot.commit_id or id(snapshot)
+        return f"IndexTables[{self.root}] v{snapshot.version} {snapshot.metadata.id} {commit}"
+
+    def plan(self, partition_filters: Any, data_filters: Any) -> Plan:
+        """The splits that may hold rows; partition filters are applied exactly, the others soundly."""
+        within = None
+        if partition_filters.length():
+            within = self.files.partitions_matching(partition_filters)
+        conditions = [to_predicate(data_filters.apply(i)) for i in range(data_filters.length())]
+        plan = self._planned(conditions, within)
+        _logger.info("%s: %s", self.label, plan.report)
+        return plan
+
+    def _planned(self, conditions: Sequence[Predicate], within: FileMask | None) -> Plan:
+        """A condition that our binder refuses skips nothing: a scan never fails where Spark would not."""
+        try:
+            return self._plan(conditions, within)
+        except (PredicateError, UnknownColumnError) as e:
+            _logger.debug("A filter is not used to skip splits: %s", e)
+            return self._plan([self._readable(condition) for condition in conditions], within)
+
+    def _plan(self, conditions: Sequence[Predicate], within: FileMask | None) -> Plan:
+        where = And(tuple(conditions)) if conditions else None
+        # Catalyst names columns as the table does, so `a` and `A` may be two of them.
+        return plan_files(self.snapshot, where, within=within, case_sensitive=True)
+
+    def _readable(self, condition: Predicate) -> Predicate:
+        try:
+            bind(condition, self.snapshot.schema, case_sensitive=True)
+        except (PredicateError, UnknownColumnError) as e:
+            return Opaque(str(condition)[:200], why=e.message)
+        return condition
+
+
+_scans: Final[WeakValueDictionary[str, NativeScan]] = WeakValueDictionary()
+
+
+def register(scan: NativeScan) -> NativeScan:
+    """The scan itself, to be found again by what its index prints in the JVM."""
+    _scans[scan.identity] = scan
+    return scan
+
+
+def known_scans() -> list[NativeScan]:
+    """The scans that a DataFrame uses."""
+    return list(_scans.values())
+
+
+def find_scan(identity: str) -> NativeScan | None:
+    """The scan with this identity, as long as a DataFrame uses it."""
+    return _scans.get(identity)

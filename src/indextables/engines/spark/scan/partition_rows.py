@@ -1,0 +1,171 @@
+"""Partition values as Catalyst rows, and Spark's own filters applied to them.
+
+Spark does not check partition filters again after the file index answered, so they are evaluated by
+Spark's own expressions on the typed values: no translation of ours stands between.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, assert_never
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+from pyspark.sql import functions as sf
+
+from indextables.core.prune.partitions import partition_value
+from indextables.core.stats.wire import encode_value
+from indextables.core.types import DataType, DecimalType, ListType, MapType, PrimitiveType, StructType
+from indextables.engines.spark.jvm.gateway import JvmTools, jvm_tools
+from indextables.engines.spark.jvm.handles import handles
+from indextables.engines.spark.scan.lineage import COLUMNS as LINEAGE
+from indextables.engines.spark.scan.lineage import Lineage
+from indextables.errors import LogCorruptedError
+from indextables.log.state.snapshot import Snapshot
+
+_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
+
+
+@dataclass(frozen=True)
+class PartitionGroups:
+    """The files of a snapshot by their partition values.
+
+    `group` is the group of each file, `texts` the values of each group, as the log has them. A table
+    without partitions has one group with no values.
+    """
+
+    columns: StructType
+    group: npt.NDArray[np.int64]
+    texts: tuple[tuple[str | None, ...], ...]
+
+    @property
+    def count(self) -> int:
+        """The number of groups."""
+        return len(self.texts)
+
+    @cached_property
+    def order(self) -> npt.NDArray[np.int64] | None:
+        """The files with those of one group next to each other; None if they already are."""
+        if self.count < 2 or bool((np.diff(self.group) >= 0).all()):
+            return None
+        return np.argsort(self.group, kind="stable")
+
+
+def partition_groups(snapshot: Snapshot) -> PartitionGroups:
+    """Which files share all their partition values."""
+    names = snapshot.partition_columns
+    columns = StructType(tuple(f for name in names for f in snapshot.schema if f.name == name))
+    group = np.zeros(snapshot.num_files, np.int64)
+    if not names:
+        return PartitionGroups(columns, group, ((),))
+    values = snapshot.column("partition_values").combine_chunks()
+    encoded = [values.field(name).dictionary_encode(null_encoding="encode") for name in names]
+    for column in encoded:
+        group = group * (len(column.dictionary) + 1) + np.asarray(column.indices)
+        # Renumbered each time, or many columns of many values would overflow.
+        _, group = np.unique(group, return_inverse=True)
+    _, first = np.unique(group, return_index=True)
+    rows = [column.take(first).to_pylist() for column in encoded]
+    return PartitionGroups(columns, group, tuple(zip(*rows, strict=True)))
+
+
+def file_groups(snapshot: Snapshot, lineage: Lineage) -> PartitionGroups:
+    """Every file by itself: with its partition values, and with where its rows come from."""
+    partitions = partition_groups(snapshot)
+    origins = zip(partitions.group.tolist(), lineage.texts(), strict=True)
+    texts = tuple((*partitions.texts[group], *origin) for group, origin in origins)
+    columns = StructType((*partitions.columns.fields, *LINEAGE.fields))
+    return PartitionGroups(columns, np.arange(snapshot.num_files), texts)
+
+
+def build_rows(groups: PartitionGroups, session: Any) -> Any:
+    """A Scala IndexedSeq with one InternalRow per group.
+
+    Built from JSON by Spark's own parser in one call: py4j would send a small long as an Integer,
+    and a row that holds an Integer where a Long belongs fails while it is read.
+    """
+    tools = jvm_tools()
+    if not groups.columns.fields:
+        return tools.seq([tools.empty_row]).toIndexedSeq()
+    names = [f"c{i}" for i in range(len(groups.columns.fields))]
+    kinds = [field.type for field in groups.columns]
+    rows = [
+        {name: _internal(text, kind) for name, text, kind in zip(names, row, kinds, strict=True)}
+        for row in groups.texts
+    ]
+    layout = ",".join(f"{n}:{_internal_type(k)}" for n, k in zip(names, kinds, strict=True))
+    parsed = sf.from_json(sf.lit(orjson.dumps(rows).decode()), f"array<struct<{layout}>>")
+    plan = session.range(1).select(parsed)._jdf.queryExecution().analyzed()  # noqa: SLF001
+    found = plan.expressions().apply(0).child().eval(tools.empty_row).array()
+    return tools.as_scala(tools.lookup("java.util.Arrays").asList(found)).toIndexedSeq()
+
+
+def _internal_type(kind: DataType) -> str:
+    """The type whose values Catalyst stores in the same form: a date is an int of days."""
+    match kind:
+        case PrimitiveType("date"):
+            return "int"
+        case PrimitiveType("timestamp" | "timestamp_ntz"):
+            return "bigint"
+        case PrimitiveType("byte"):
+            return "tinyint"
+        case PrimitiveType("short"):
+            return "smallint"
+        case PrimitiveType("long"):
+            return "bigint"
+        case PrimitiveType(name):
+            return name
+        case DecimalType(precision, scale):
+            return f"decimal({precision},{scale})"
+        case ListType() | MapType() | StructType():
+            raise LogCorruptedError(f"a partition column cannot have the type {kind}")
+        case _:
+            assert_never(kind)
+
+
+def _internal(text: str | None, kind: DataType) -> Any:
+    value = partition_value(text, kind)
+    match value:
+        case float() if not math.isfinite(value):
+            return text  # JSON has no such number, but Spark reads NaN and Infinity from text
+        case Decimal() | bytes():
+            return encode_value(value, kind)
+        case _:
+            return value
+
+
+def matching_groups(filters: Any, groups: PartitionGroups, rows: Any) -> npt.NDArray[np.bool_]:
+    """One bit per group: whether Spark's own evaluation of all filters is TRUE for its values."""
+    tools = jvm_tools()
+    kept = np.ones(groups.count, np.bool_)
+    predicates = [filters.apply(i) for i in range(filters.length())]
+    attributes = _attributes(predicates, groups.columns, tools)
+    for predicate in predicates:
+        kept &= _evaluate(predicate, attributes, rows, tools)
+    return kept
+
+
+def _evaluate(predicate: Any, attributes: Any, rows: Any, tools: JvmTools) -> npt.NDArray[np.bool_]:
+    bound = tools.lookup(f"{_EXPRESSIONS}.BindReferences").bindReference(predicate, attributes, False)
+    test = tools.lookup(f"{_EXPRESSIONS}.Predicate").createInterpreted(bound)
+    test.initialize(0)
+    answers = rows.map(handles().test_of(test)).mkString(",").split(",")
+    return np.asarray([answer == "true" for answer in answers], np.bool_)
+
+
+def _attributes(predicates: Sequence[Any], columns: StructType, tools: JvmTools) -> Any:
+    """The partition columns in the order of the rows, as the very attributes the filters name."""
+    named: dict[str, Any] = {}
+    for predicate in predicates:
+        references = predicate.references().toSeq()
+        for i in range(references.length()):
+            named[references.apply(i).name()] = references.apply(i)
+    # A filter may be a constant: Spark counts one that names no column among these too.
+    unused = next(iter(named.values()), None)
+    found = [] if unused is None else [named.get(f.name, unused.newInstance()) for f in columns]
+    return tools.lookup(f"{_EXPRESSIONS}.package$AttributeSeq")(tools.seq(found))

@@ -1,0 +1,80 @@
+"""`spark.read.format("indextables")`: the options of a read, and the DataFrame it gives."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from indextables.config import PREFIX, Config
+from indextables.engines.spark.place.options import flag
+from indextables.engines.spark.place.tables_tables import open_table, snapshot_of
+from indextables.engines.spark.scan.merge import table_frame
+from indextables.errors import ConfigError, SchemaError
+from indextables.log.state.snapshot import Snapshot
+
+PARQUET: Final = ("datetimeRebaseMode", "int96RebaseMode")
+"""Options of Spark's Parquet reader that keep their meaning for a table."""
+_OURS: Final = ("path", "versionAsOf", "timestampAsOf", "where", "readOptimized")
+_KNOWN: Final = {name.lower(): name for name in (*_OURS, *PARQUET)} | {
+    "read_optimized": "readOptimized"  # as the Python functions have it
+}
+
+
+def read_table(
+    session: SparkSession,
+    path: str,
+    options: Mapping[str, Any] | None = None,
+    pinned: Snapshot | None = None,
+) -> DataFrame:
+    """The table at this path, pinned to its newest version or the one the options name."""
+    given = checked_options(options or {})
+    table = open_table(session, path)
+    snapshot = pinned
+    if snapshot is None or "versionAsOf" in given or "timestampAsOf" in given:
+        snapshot = snapshot_of(session, table, given.get("versionAsOf"), given.get("timestampAsOf"))
+    parquet: dict[str, str] = {name: given[name] for name in PARQUET if name in given}
+    read_optimized = flag("readOptimized", given.get("readOptimized"))
+    frame = table_frame(session, table, snapshot, parquet, read_optimized=read_optimized)
+    return frame.where(given["where"]) if "where" in given else frame
+
+
+def one_path(path: Any, options: Mapping[str, str]) -> str:
+    """The one path of a read, from the argument or from the option."""
+    given = {key.lower(): value for key, value in options.items()}
+    paths = [path] if isinstance(path, str) else list(path or ())
+    if not paths and "path" in given:
+        paths = [given["path"]]
+    if len(paths) != 1:
+        raise ConfigError(
+            f"a table has one path, not {len(paths)}",
+            hint='spark.read.format("indextables").load("/path/of/the/table"); union two DataFrames '
+            "to read two tables",
+        )
+    return str(paths[0])
+
+
+def refuse_schema(*, is_given: bool) -> None:
+    """A table knows its own schema; reading it through another one would hide what does not fit."""
+    if is_given:
+        raise SchemaError(
+            "a table has its own schema; it cannot be read with another one",
+            hint="leave .schema(…) out and select or cast the columns of the DataFrame",
+        )
+
+
+def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options by their proper names; one that means nothing is an error."""
+    Config.of(session=options).validate()
+    found: dict[str, Any] = {}
+    for key, value in options.items():
+        name = _KNOWN.get(key.lower())
+        if name is not None:
+            found[name] = value
+        elif not key.lower().startswith(PREFIX):
+            close = difflib.get_close_matches(key.lower(), _KNOWN, n=1)
+            hint = f"did you mean {_KNOWN[close[0]]!r}?" if close else f"known are {', '.join(_OURS)}"
+            raise ConfigError(f"reading a table has no option {key!r}", hint=hint, key=key)
+    return found

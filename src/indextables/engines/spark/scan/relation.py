@@ -1,0 +1,115 @@
+"""From a snapshot to a DataFrame that Spark scans natively."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import DataFrame, SparkSession
+
+from indextables.core.prune.source import FileMask
+from indextables.core.types import StructType, schema_to_json
+from indextables.engines.spark.jvm.gateway import application_of, jvm_tools, nullable_schema, string_map
+from indextables.engines.spark.scan.file_index import TableFileIndex
+from indextables.engines.spark.scan.file_list import FileList
+from indextables.engines.spark.scan.lineage import Lineage
+from indextables.engines.spark.scan.native_scan import NativeScan, PartOf, register
+from indextables.engines.spark.scan.row_group_filters import ALL_FILES, ANY_NAME
+from indextables.log.state.snapshot import Snapshot
+
+_UNASKED: Final = {"mergeSchema": "false", "compression": "snappy", **ANY_NAME}
+"""Options without a meaning for a scan of listed files with a known schema.
+
+Spark looks each of them up for every file it makes a task for, which takes longer than making the task
+where they are not given: the session's settings are then read, and patterns replaced in their texts.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some of a version's files, read for some of their columns."""
+
+    name: str
+    """Different for every part of one version."""
+    mask: FileMask
+    """One bit per file of the version."""
+    schema: StructType | None = None
+    """The columns to read; None: all of the table's."""
+    lineage: bool = False
+    """Each row also says where it comes from (`lineage.COLUMNS`)."""
+    is_sliced: bool = True
+    """False to read every file for itself: the keys of log files, whatever their rows mean."""
+
+    def of(self, snapshot: Snapshot) -> Snapshot:
+        """A snapshot of just these files."""
+        part = snapshot.part(self.mask)
+        return part if self.is_sliced else part.unsliced()
+
+
+def native_frame(
+    session: SparkSession,
+    snapshot: Snapshot,
+    root: str,
+    location: str,
+    options: Mapping[str, str] | None = None,
+    *,
+    part: Part | None = None,
+) -> DataFrame:
+    """A DataFrame over this version of the table, pinned to it however often it is used.
+
+    The rows of each file as they are: what log files hide is `merge_read`'s to leave out.
+    """
+    tools = jvm_tools()
+    ensure_callback_server_started(tools.gateway)  # type: ignore[no-untyped-call]
+    files = _files(session, snapshot, root, part)
+    of = None if part is None else PartOf(part.name, snapshot, part.mask)
+    scan = register(NativeScan(files.snapshot, files, location, root, of))
+    # Nullable, whatever the table says: a column that is newer than a file is NULL there, and Spark
+    # would fold `z IS NULL` to FALSE.
+    partition_schema = nullable_schema(tools, schema_to_json(files.partition_columns))
+    # All columns, partition columns too: Spark then keeps the table's order of columns.
+    columns = (part.schema if part else None) or snapshot.schema
+    data_schema = nullable_schema(tools, schema_to_json(columns))
+    index = TableFileIndex(scan, partition_schema)
+    given = {**_UNASKED, **(options or {}), **files.reader_options, **ALL_FILES}
+    relation = tools.relation(
+        index,
+        partition_schema,
+        data_schema,
+        tools.none,
+        tools.parquet_format(),
+        string_map(tools, tuple(given.items())),
+        session._jsparkSession,  # noqa: SLF001
+    )
+    return DataFrame(session._jsparkSession.baseRelationToDataFrame(relation), session)  # noqa: SLF001
+
+
+_KEPT: Final = 32
+_lists: Final[OrderedDict[tuple[str, ...], tuple[Snapshot, FileList]]] = OrderedDict()
+_lock: Final = threading.Lock()
+
+
+def _files(session: SparkSession, snapshot: Snapshot, root: str, part: Part | None) -> FileList:
+    """The files of this version, or of a part of it, built once however many DataFrames read it."""
+    version = (snapshot.metadata.id, str(snapshot.version), str(snapshot.commit_id))
+    key = (application_of(session), root, *version, part.name if part else "")
+    with _lock:
+        whole, files = _lists.pop(key, (None, None))
+        # The same version of a table that was deleted and made again may lack an id to tell it by.
+        if files is None or whole is not snapshot:
+            files = _listed(session, snapshot, root, part)
+        _lists[key] = (snapshot, files)
+        while len(_lists) > _KEPT:
+            _lists.popitem(last=False)
+    return files
+
+
+def _listed(session: SparkSession, snapshot: Snapshot, root: str, part: Part | None) -> FileList:
+    if part is None:
+        return FileList(snapshot, root, session)
+    lineage = Lineage.of(snapshot).where(part.mask) if part.lineage else None
+    return FileList(part.of(snapshot), root, session, lineage)

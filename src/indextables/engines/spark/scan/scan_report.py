@@ -1,0 +1,198 @@
+"""What the scans of a DataFrame skip: splits and bytes, table by table."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from indextables.engines.spark.jvm.attributes import each
+from indextables.engines.spark.jvm.gateway import jvm_tools
+from indextables.engines.spark.scan.conditions import has_subquery
+from indextables.engines.spark.scan.native_scan import NativeScan, find_scan
+from indextables.errors import IndexTablesError
+from indextables.plan.planner import Plan
+from indextables.plan.report import PruneReport
+
+
+@dataclass(frozen=True, slots=True)
+class ScanReport:
+    """One scan of one table."""
+
+    location: str
+    version: int
+    filters: str
+    """The conditions Spark gave the scan, in its words."""
+    report: PruneReport
+
+    def __str__(self) -> str:
+        where = f" where {self.filters}" if self.filters else ""
+        return f"IndexTables[{self.location}] v{self.version}{where}: {self.report}"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryScans:
+    """All scans of tables of ours in one query."""
+
+    scans: tuple[ScanReport, ...]
+
+    @property
+    def total_files(self) -> int:
+        """Splits in the tables, counted once per scan."""
+        return sum(scan.report.total_files for scan in self.scans)
+
+    @property
+    def kept_files(self) -> int:
+        """Splits that are read."""
+        return sum(scan.report.kept_files for scan in self.scans)
+
+    @property
+    def skipped_files(self) -> int:
+        """Splits that are not opened."""
+        return self.total_files - self.kept_files
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes in the tables, counted once per scan."""
+        return sum(scan.report.total_bytes for scan in self.scans)
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of the splits that are read."""
+        return sum(scan.report.kept_bytes for scan in self.scans)
+
+    @property
+    def skipped_bytes(self) -> int:
+        """Bytes that need not be read."""
+        return self.total_bytes - self.kept_bytes
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.scans))
+
+
+def last_scan(frame: Any) -> QueryScans:
+    """What the scans of this DataFrame read and skip, as Spark planned them.
+
+    Dynamic partition pruning can skip more while the query runs; this is what is known before.
+    """
+    if not isinstance(frame, DataFrame) or not hasattr(frame, "_jdf"):
+        raise IndexTablesError(
+            f"last_scan takes a DataFrame of a classic Spark session, not {type(frame).__name__}",
+            hint="on Spark Connect plan the read with Table.plan(where).report",
+        )
+    plan = frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
+    return QueryScans(tuple(_reports(_our_scans(plan))))
+
+
+def reads_table(frame: DataFrame, root: str) -> bool:
+    """Whether rows of the table at this root are among those that the frame is computed from."""
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
+    locations = (
+        _location(leaf)
+        for part in (plan, *each(plan.subqueriesAll()))
+        for leaf in each(part.collectLeaves())
+    )
+    scans = (find_scan(location) for location in locations if location is not None)
+    return any(scan is not None and scan.root == root for scan in scans)
+
+
+def _location(leaf: Any) -> str | None:
+    """What the index of a scan of files says of itself; None for other leaves of a logical plan."""
+    if leaf.nodeName() != "LogicalRelation":
+        return None
+    relation = leaf.relation()
+    is_of_files = relation.getClass().getSimpleName() == "HadoopFsRelation"
+    return str(relation.location().toString()) if is_of_files else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """One scan node, and the files it reads."""
+
+    scan: NativeScan
+    filters: str
+    plan: Plan
+
+    @classmethod
+    def of(cls, node: Any, scan: NativeScan) -> _Planned:
+        static = _static(node.partitionFilters())
+        data = _static(node.dataFilters())
+        filters = [each.apply(i).sql() for each in (static, data) for i in range(each.length())]
+        return cls(scan, " AND ".join(filters), scan.plan(static, data))
+
+
+def _reports(found: Iterable[tuple[Any, NativeScan]]) -> Iterator[ScanReport]:
+    """One report per read of a table: a table with log files is read by several scans at once."""
+    reads: dict[tuple[str, int], list[_Planned]] = {}
+    seen: Counter[str] = Counter()
+    for node, scan in found:
+        # the second scan of one part belongs to the second read of its table, and so on
+        number = seen[scan.identity]
+        seen[scan.identity] += 1
+        reads.setdefault((scan.version_identity, number), []).append(_Planned.of(node, scan))
+    for parts in reads.values():
+        scan, filters = parts[0].scan, max((part.filters for part in parts), key=len)
+        report = parts[0].plan.report if scan.part is None else _together(parts)
+        yield ScanReport(scan.location, scan.snapshot.version, filters, report)
+
+
+def _together(parts: Sequence[_Planned]) -> PruneReport:
+    """What the scans of parts of one version read; a file that two of them open counts once."""
+    first = parts[0].scan.part
+    assert first is not None
+    whole, kept = first.whole, np.zeros(first.whole.num_files, np.bool_)
+    for part in parts:
+        if part.scan.part is not None:
+            kept[np.flatnonzero(part.scan.part.mask)[part.plan.rows]] = True
+    sizes = whole.column("size")
+    skipped = int(np.count_nonzero(~kept))
+    by_partition = min(skipped, sum(part.plan.report.partition_pruned for part in parts))
+    return PruneReport(
+        total_files=whole.num_files,
+        partition_pruned=by_partition,
+        stats_pruned=skipped - by_partition,
+        kept_files=whole.num_files - skipped,
+        total_bytes=whole.total_bytes,
+        kept_bytes=pc.sum(sizes.filter(pa.array(kept))).as_py() or 0,
+        missing_stats=reduce(_added, (part.plan.report.missing_stats for part in parts)),
+        opaque={k: v for part in parts for k, v in part.plan.report.opaque.items()},
+        planning_ms=sum(part.plan.report.planning_ms for part in parts),
+    )
+
+
+def _added(left: Mapping[str, int], right: Mapping[str, int]) -> Mapping[str, int]:
+    return {name: left.get(name, 0) + right.get(name, 0) for name in {**left, **right}}
+
+
+def _static(filters: Any) -> Any:
+    """Without the filters that wait for a subquery: they have no value before the query runs."""
+    kept = [filters.apply(i) for i in range(filters.length())]
+    return jvm_tools().seq(f for f in kept if not has_subquery(json.loads(f.toJSON())))
+
+
+def _our_scans(plan: Any) -> Iterator[tuple[Any, NativeScan]]:
+    """The scans below a physical plan, in subqueries and cached plans too; each exchange once."""
+    todo = [plan]
+    while todo:
+        node = todo.pop()
+        name = str(node.nodeName())
+        if name == "AdaptiveSparkPlan":
+            # As it was planned at first: what ran replaces its parts, and may drop empty ones.
+            todo.append(node.initialPlan())
+            continue
+        if name.startswith("Scan parquet"):
+            scan = find_scan(node.relation().location().toString())
+            if scan is not None:
+                yield node, scan
+        if name == "InMemoryTableScan":
+            todo.append(node.relation().cachedPlan())
+        for inner in (node.subqueries(), node.children()):
+            todo.extend(inner.apply(i) for i in reversed(range(inner.length())))

@@ -1,0 +1,168 @@
+"""What a plan and the Spark UI show as the location: `IndexTables[/data/t] v12, 3 of 400 splits`.
+
+Spark asks an index for its location when it describes a scan, before it asks for the files, and does
+not say which scan it describes. So the query is looked through once for its scans, whatever their
+number. The scan that is described lists its files now instead of a moment later, and is counted.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from pyspark import SparkContext
+
+from indextables.engines.spark.jvm.gateway import JvmTools, jvm_tools
+
+_logger: Final = logging.getLogger(__name__)
+_EXECUTION: Final = "spark.sql.execution.id"
+# Spark describes the scans of a plan in their order, so one of the next few is the one at hand.
+_NEXT: Final = 3
+
+
+class Query:
+    """One query that is being described: its scans, and which of them are still to be described."""
+
+    def __init__(self, execution: Any) -> None:
+        self._execution = execution
+        self._scans: list[Any] | None = None
+        self._to_come: deque[Any] = deque()
+        self._by_index: dict[int, list[Any]] | None = None
+        self._splits: dict[int, str] = {}
+
+    def described_now(self) -> Any | None:
+        """The scan at hand, where the JVM tells: it holds its own lock while its text is made, once."""
+        if self._scans is None:
+            self._scans = list(_scans(self._execution.executedPlan()))
+            self._to_come.extend(self._scans)
+        holds_lock = _handles(jvm_tools()).holds_lock
+        for scan in [self._to_come[i] for i in range(min(_NEXT, len(self._to_come)))]:
+            if holds_lock(scan):
+                self._to_come.remove(scan)
+                return scan
+        return None
+
+    def splits_of(self, index: int) -> str | None:
+        """What all scans of the index with that number read."""
+        if self._by_index is None:
+            self._by_index = {}
+            for scan in self._scans or ():
+                self._by_index.setdefault(_number(scan), []).append(scan)
+        if index not in self._splits and index in self._by_index:
+            self._splits[index] = _words(*map(_count, self._by_index[index]))
+        return self._splits.get(index)
+
+
+_explained: Final[dict[int, Query]] = {}
+"""By the thread of the JVM that prints them: queries that are printed without being run."""
+_running: Final = threading.local()
+"""The query that was described last. A thread that answers callbacks serves one thread of the JVM."""
+
+
+@contextmanager
+def describing(execution: Any) -> Iterator[None]:
+    """While a QueryExecution is printed without being run."""
+    thread = _thread()
+    _explained[thread] = Query(execution)
+    try:
+        yield
+    finally:
+        del _explained[thread]
+
+
+def _thread() -> int:
+    """The thread of the JVM that works for this one."""
+    return int(_handles(jvm_tools()).current_thread().getId())
+
+
+def splits_read(index: Any) -> str | None:
+    """How many splits the scan of this index reads that is being described; None if that is not known.
+
+    A text is made more than once while a query runs, and the JVM tells for which scan only when its
+    first one is made. The others speak for all scans of the index in the query.
+    """
+    try:
+        query = _current()
+        if query is None:
+            return None
+        scan = query.described_now()
+        if scan is None:
+            return None if index.number is None else query.splits_of(index.number)
+        if index.number is None:
+            index.number = _number(scan)
+        return _words(_count(scan))
+    except Exception as e:  # noqa: BLE001 - what is wrong is said when the query runs, not by its label
+        _logger.debug("A plan is shown without the number of its splits: %s", e)
+        return None
+
+
+def _words(*counts: int) -> str:
+    least, most = min(counts), max(counts)
+    return f"{most}" if least == most else f"{least} to {most}"
+
+
+def _count(scan: Any) -> int:
+    """Spark keeps the list that this makes, and reads by it."""
+    return int(scan.selectedPartitions().totalNumberOfFiles())
+
+
+def _number(scan: Any) -> int:
+    """The number in the JVM of the index that a scan reads; a scan does not say which of ours it is."""
+    return int(_handles(jvm_tools()).identity(scan.relation().location()))
+
+
+def _current() -> Query | None:
+    """The query that is described at hand: the one of `explain`, or the one that starts to run."""
+    if _explained and (explained := _explained.get(_thread())):
+        return explained
+    context = SparkContext._active_spark_context  # noqa: SLF001
+    number = None if context is None else context.getLocalProperty(_EXECUTION)
+    if number is None:
+        return None
+    if getattr(_running, "number", None) != number:
+        execution = _handles(jvm_tools()).execution(int(number))
+        _running.number = number
+        _running.query = None if execution is None else Query(execution)
+    return _running.query  # type: ignore[no-any-return]
+
+
+def _scans(plan: Any) -> Iterator[Any]:
+    """The scans of Parquet in a physical plan, in the order they are printed; cached ones come last."""
+    todo = deque([plan])
+    while todo:
+        part = todo.popleft()
+        leaves, subqueries = part.collectLeaves(), part.subqueriesAll()
+        todo.extend(subqueries.apply(i).child() for i in range(subqueries.length()))
+        for leaf in (leaves.apply(i) for i in range(leaves.length())):
+            match str(leaf.nodeName()).strip():
+                case "Scan parquet":
+                    yield leaf
+                case "AdaptiveSparkPlan":
+                    todo.append(leaf.initialPlan())
+                case "InMemoryTableScan":
+                    todo.append(leaf.relation().cachedPlan())
+
+
+@dataclass(frozen=True)
+class _Handles:
+    current_thread: Any
+    holds_lock: Any
+    identity: Any
+    execution: Any
+
+
+@lru_cache(maxsize=1)
+def _handles(tools: JvmTools) -> _Handles:
+    thread = tools.lookup("java.lang.Thread")
+    return _Handles(
+        thread.currentThread,
+        thread.holdsLock,
+        tools.lookup("java.lang.System").identityHashCode,
+        tools.lookup("org.apache.spark.sql.execution.SQLExecution").getQueryExecution,
+    )

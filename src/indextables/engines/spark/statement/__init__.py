@@ -1,0 +1,1 @@
+"""Reads Spark's own statements on a table and rewrites their plans."""

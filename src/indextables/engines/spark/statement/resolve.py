@@ -1,0 +1,47 @@
+"""Catalyst's expressions as columns of a DataFrame, resolved where the statement says they belong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import StructField
+
+from indextables.engines.spark.jvm.attributes import column_of
+from indextables.engines.spark.jvm.gateway import jvm_tools
+from indextables.engines.spark.statement.plan_rewrite import Rewriter
+from indextables.errors import PredicateError
+
+_LOGICAL: Final = "org.apache.spark.sql.catalyst.plans.logical"
+
+
+def with_scans(expression: Any, rewriter: Rewriter) -> Any:
+    """The expression with a native scan for every table of ours in its subqueries."""
+    tools = jvm_tools()
+    alias = tools.lookup("org.apache.spark.sql.catalyst.analysis.UnresolvedAlias")
+    holder = tools.lookup(f"{_LOGICAL}.Project")(
+        tools.seq([alias(expression, tools.none)]), tools.lookup(f"{_LOGICAL}.OneRowRelation")()
+    )
+    return rewriter.rewrite(holder).projectList().apply(0).child()
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A value of each row of a DataFrame, whose names are settled: it means the same in a join above."""
+
+    column: Column
+    field: StructField
+
+
+def resolve_in(scope: DataFrame, expression: Any) -> Resolved:
+    """The expression over the columns of `scope` and no others; Spark's own error for other names."""
+    frame = scope.select(column_of(expression).alias("value"))
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
+    below = scope._jdf.queryExecution().analyzed()  # noqa: SLF001
+    if plan.nodeName() != "Project" or not plan.child().equals(below):
+        raise PredicateError(
+            f"a change cannot be computed from other rows: {expression.sql()}",
+            hint="compute aggregates and window functions in the source of a MERGE",
+        )
+    return Resolved(column_of(plan.projectList().apply(0).child()), frame.schema.fields[0])

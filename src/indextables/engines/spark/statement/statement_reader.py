@@ -1,0 +1,146 @@
+"""INSERT, DELETE, UPDATE, MERGE and CREATE TABLE on tables of ours: from Catalyst's plan to a statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import orjson
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from indextables.engines.spark.jvm.gateway import jvm_tools
+from indextables.engines.spark.place.formats import SHORT_NAME, is_ours
+from indextables.engines.spark.statement.plan_rewrite import (
+    Rewriter,
+    frame_of,
+    name_path,
+    relation_path,
+)
+from indextables.engines.spark.statement.statements import Change, Create, Insert, Statement, carry_out
+from indextables.engines.spark.statement.table_clauses import partition_columns, refuse_unkept
+from indextables.errors import ConfigError, IndexTablesError
+
+
+def run(session: SparkSession, plan: Any) -> DataFrame | None:
+    """Carries out a statement that changes a table of ours; None for every other plan."""
+    name = plan.nodeName()
+    if name == "UnresolvedWith":
+        inside = _with_inside(session, plan)
+        return None if inside is None else run(session, inside)
+    reader = _READERS.get(name)
+    statement = reader(session, plan) if reader else None
+    return None if statement is None else carry_out(session, statement)
+
+
+_QUERY_AT: Final = {"InsertIntoStatement": 3, "MergeIntoTable": 1}
+"""Where a statement has the query that gives it rows."""
+
+
+def _with_inside(session: SparkSession, plan: Any) -> Any | None:
+    """WITH … INSERT as INSERT … WITH: the rows are then a query of their own."""
+    statement = plan.child()
+    at = _QUERY_AT.get(statement.nodeName())
+    if at is None:
+        if statement.nodeName() in _READERS and _change(session, statement) is not None:
+            raise IndexTablesError(
+                "WITH cannot stand before DELETE or UPDATE of a table of this format",
+                hint="write the query where its name is used: … WHERE id IN (SELECT …)",
+            )
+        return None
+    values = [statement.productElement(i) for i in range(statement.productArity())]
+    values[at] = plan.copy(values[at], plan.cteRelations(), plan.allowRecursion())
+    return statement.copy(*values)
+
+
+def _insert(session: SparkSession, plan: Any) -> Statement | None:
+    path = relation_path(session, plan.table())
+    if path is None:
+        return None
+    criteria = plan.replaceCriteriaOpt()
+    fixed, brought = _partition_spec(plan.partitionSpec())
+    return Insert(
+        path=path,
+        rows=frame_of(session, Rewriter(session).rewrite(plan.query())),
+        overwrite=plan.overwrite(),
+        partition=fixed,
+        open_partitions=brought,
+        columns=tuple(_each(plan.userSpecifiedCols())),
+        by_name=plan.byName(),
+        replace_where=criteria.get().cond().sql() if criteria.isDefined() else None,
+    )
+
+
+def _change(session: SparkSession, plan: Any) -> Statement | None:
+    target = plan.targetTable() if plan.nodeName() == "MergeIntoTable" else plan.table()
+    path = relation_path(session, target)
+    return None if path is None else Change(path, plan)
+
+
+def _create(session: SparkSession, plan: Any) -> Statement | None:
+    name = plan.name()
+    path = name_path(session, name.nameParts()) if name.nodeName() == "UnresolvedIdentifier" else None
+    provider = plan.tableSpec().provider()
+    is_named = provider.isDefined() and is_ours(provider.get())
+    if path is None and is_named:
+        raise ConfigError(
+            "the catalog cannot hold a table of this format: such tables are known by their path",
+            hint=f"CREATE TABLE {SHORT_NAME}.`/path/of/the/table`; for a name in this session: "
+            f"CREATE TEMPORARY VIEW … USING {SHORT_NAME} OPTIONS (path '…')",
+        )
+    # USING parquet: a table of the catalog, in a database that happens to have our name
+    if path is None or (provider.isDefined() and not is_named):
+        return None
+    refuse_unkept(plan, path)
+    is_filled = plan.nodeName().endswith("AsSelect")
+    replaces = plan.nodeName().startswith("Replace")
+    if is_filled:
+        rows = frame_of(session, Rewriter(session).rewrite(plan.query()))
+    else:
+        rows = session.createDataFrame([], _schema(plan))
+    return Create(
+        path=path,
+        rows=rows,
+        is_filled=is_filled,
+        partition_by=tuple(partition_columns(plan.partitioning())),
+        properties=_strings(plan.tableSpec().properties()),
+        if_not_exists=False if replaces else plan.ignoreIfExists(),
+        replace=replaces,
+    )
+
+
+def _schema(plan: Any) -> StructType:
+    """The columns of CREATE TABLE as PySpark's type."""
+    tools = jvm_tools()
+    fields = tools.seq(column.toV1Column() for column in _each(plan.columns()))
+    kind = tools.lookup("org.apache.spark.sql.types.DataTypes").createStructType(tools.as_java(fields))
+    return StructType.fromJson(orjson.loads(kind.json()))
+
+
+def _partition_spec(spec: Any) -> tuple[Mapping[str, str | None], tuple[str, ...]]:
+    """The fixed values of a PARTITION clause, and the columns without one; Some(null) is NULL."""
+    found = jvm_tools().as_java(spec)
+    values = {str(key): found.get(key) for key in found.keySet().toArray()}
+    fixed = {key: value.get() for key, value in values.items() if value.isDefined()}
+    return fixed, tuple(key for key in values if key not in fixed)
+
+
+def _strings(values: Any) -> dict[str, str]:
+    found = jvm_tools().as_java(values)
+    return {str(key): str(found.get(key)) for key in found.keySet().toArray()}
+
+
+def _each(items: Any) -> Iterator[Any]:
+    return (items.apply(i) for i in range(items.length()))
+
+
+_READERS: Final[Mapping[str, Callable[[SparkSession, Any], Statement | None]]] = {
+    "InsertIntoStatement": _insert,
+    "DeleteFromTable": _change,
+    "UpdateTable": _change,
+    "MergeIntoTable": _change,
+    "CreateTable": _create,
+    "CreateTableAsSelect": _create,
+    "ReplaceTable": _create,
+    "ReplaceTableAsSelect": _create,
+}

@@ -1,0 +1,1 @@
+"""Writes splits with Spark: rows fitted, files written, statistics gathered."""

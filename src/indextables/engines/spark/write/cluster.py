@@ -1,0 +1,79 @@
+"""Splits exchanged for better ones, as one Spark job for all groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from indextables.engines.spark.jvm.attributes import quoted
+from indextables.engines.spark.jvm.gateway import use_own_python
+from indextables.engines.spark.write.file_rows import GROUP, check_all_read, read_groups
+from indextables.engines.spark.write.native_write import NativeWriter, as_written
+from indextables.engines.spark.write.rewrite import group_files
+from indextables.log.state.rows import Split
+from indextables.ops.optimize import Clustering
+from indextables.parquet.write.curves import Curve, Ranker
+from indextables.parquet.write.write import WriteTarget, Written
+
+_KEY: Final = "__indextables_place"
+_SAMPLE: Final = 200_000
+"""Rows whose values say where the bounds between ranks lie."""
+
+
+def cluster_splits(
+    writer: NativeWriter,
+    groups: Sequence[Sequence[Split]],
+    target: WriteTarget,
+    clustering: Clustering | None,
+) -> list[Written]:
+    """Each group as new splits of about the target's size, packed together or laid along a curve."""
+    rows = read_groups(writer.session, writer.place, groups, target)
+    sizes = [sum(split.size for split in splits) for splits in groups]
+    files = sum(max(1, -(-size // target.split_bytes)) for size in sizes)
+    if clustering is None:
+        # a group is small enough for one task, and one task writes one file per group
+        placed = rows.repartition(files, F.col(GROUP))
+    else:
+        count = sum(split.stats.num_records or 0 for splits in groups for split in splits)
+        placed = _along_curve(rows, clustering, files, count)
+    columns = [F.col(quoted(name)) for name in (*target.file_schema.names, GROUP)]
+    with writer.directory(target) as location:
+        writer.run(placed.select(columns), [GROUP], location)
+        found = group_files(writer.new_files(target), target)
+        for number, splits in enumerate(groups):
+            written = sum(file.stats.num_records or 0 for file in found.get(number, []))
+            check_all_read(written, writer.place.store, splits)
+        return [
+            as_written(found.get(number, []), target, partial(_values_of, splits[0]))
+            for number, splits in enumerate(groups)
+        ]
+
+
+def _values_of(split: Split, _key: str) -> Mapping[str, str | None]:
+    """All files of a group have the partition of any of its splits."""
+    return split.partition_values
+
+
+def _along_curve(rows: DataFrame, clustering: Clustering, files: int, count: int) -> DataFrame:
+    names = [quoted(name) for name in clustering.columns]
+    fraction = min(1.0, _SAMPLE / count) if count else 1.0
+    sample = rows.select(*names).sample(fraction=fraction, seed=0).toArrow()
+    ranker = Ranker.of([sample.column(i).combine_chunks() for i in range(len(names))])
+    use_own_python(rows.sparkSession)
+    place = _place_function(ranker, clustering.curve)
+    placed = rows.withColumn(_KEY, place(*names))
+    return placed.repartitionByRange(files, GROUP, _KEY).sortWithinPartitions(GROUP, _KEY)
+
+
+def _place_function(ranker: Ranker, curve: Curve) -> Any:
+    """A function of Spark's on Arrow data; the executors need this package for it."""
+
+    def place(*columns: pa.Array) -> pa.Array:
+        return pa.array(ranker.keys(columns, curve))
+
+    return F.arrow_udf(place, "long")  # type: ignore[attr-defined]

@@ -1,0 +1,132 @@
+"""The heavy work of the verbs as Spark jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from indextables.core.predicate.nodes import Predicate
+from indextables.core.stats import SplitStats
+from indextables.core.types import FieldPath, PrimitiveType, StructType
+from indextables.engines.spark.jvm.attributes import quoted
+from indextables.engines.spark.place.location import Place, place_of
+from indextables.engines.spark.write.cluster import cluster_splits
+from indextables.engines.spark.write.distribute import distribute
+from indextables.engines.spark.write.fit import fit, frame_schema
+from indextables.engines.spark.write.measure import Measurement, measure
+from indextables.engines.spark.write.native_write import NativeWriter
+from indextables.engines.spark.write.rewrite import rewrite_splits
+from indextables.engines.spark.write.row_checks import inside
+from indextables.errors import IndexTablesError, UnsupportedTypeError
+from indextables.log.state.rows import Split
+from indextables.parquet.write.compact import fold_slices
+from indextables.parquet.write.write import Rewritten, WriteTarget, Written
+from indextables.plan.merge_rule import Piece
+from indextables.storage.base import LogStore
+
+
+@dataclass(frozen=True, slots=True)
+class SparkExecutor:
+    """Takes DataFrames; reads and writes files with Spark's own Parquet code, on the executors."""
+
+    session: SparkSession
+    place: Place
+    parquet_options: Mapping[str, str] = field(default_factory=dict)
+    """For Spark's Parquet writer: compression, maxRecordsPerFile and the like."""
+    assign: bool = False
+    """Convert values as SQL's INSERT does, instead of widening them only."""
+
+    @property
+    def at_once(self) -> int:
+        """As many splits as one job may have files."""
+        return 10_000
+
+    def prepare(self, data: Any) -> DataFrame:
+        """The DataFrame itself: it runs when it is written, once."""
+        if not isinstance(data, DataFrame):
+            raise UnsupportedTypeError(
+                f"cannot write a {type(data).__module__}.{type(data).__qualname__} with Spark",
+                hint="pass a Spark DataFrame, or write Arrow, pandas and Polars data with Table.append",
+            )
+        return data
+
+    def source_schema(self, data: DataFrame) -> StructType:
+        """The schema a table of exactly this data would have."""
+        return frame_schema(data)
+
+    def fetch(self, data: DataFrame) -> Any:
+        """All rows of the DataFrame as an Arrow table in this process."""
+        return data.toArrow()
+
+    def write(
+        self,
+        data: DataFrame,
+        target: WriteTarget,
+        *,
+        merge: bool = False,
+        within: Predicate | None = None,
+    ) -> Written:
+        """The data as new splits; nothing is left behind if a row does not fit."""
+        fitted = fit(data, target.schema, merge=merge, assign=self.assign)
+        if within is not None:
+            name = target.file_schema.names[0]
+            stored = _as_stored(fitted, target)
+            fitted = stored.withColumn(name, inside(F.col(quoted(name)), within))
+        return self._writer.write(fitted, target)
+
+    def rewrite(
+        self, splits: Sequence[Split], condition: Predicate, target: WriteTarget
+    ) -> Mapping[str, Rewritten]:
+        """Each split without the rows the condition is TRUE for; untouched ones are left out."""
+        return rewrite_splits(self._writer, splits, condition, target)
+
+    def collect(
+        self, splits: Sequence[Split], schema: StructType, columns: Sequence[FieldPath]
+    ) -> Mapping[str, SplitStats]:
+        """Exact statistics of these leaves, from the rows, in one job."""
+        keys = [split.path for split in splits]
+        return measure(self.session, self.place, keys, Measurement(schema, columns))
+
+    def cluster(
+        self, groups: Sequence[Sequence[Split]], target: WriteTarget, clustering: Any | None
+    ) -> Sequence[Written]:
+        """Each group as new splits, packed together or laid along a curve, in one job."""
+        return cluster_splits(self._writer, groups, target, clustering)
+
+    def fold(self, pieces: Sequence[Piece], target: WriteTarget) -> Sequence[Written]:
+        """The rows each slice shows, as files of its own; a task per slice."""
+        return distribute(
+            self.session, self.place.store, partial(_fold, self.place.store, target), pieces
+        )
+
+    @property
+    def _writer(self) -> NativeWriter:
+        return NativeWriter(self.session, self.place, self.parquet_options)
+
+
+def spark_executor(session: Any, location: str) -> SparkExecutor:
+    """Spark for the table at this location; StorageError where Spark cannot reach it."""
+    if not isinstance(session, SparkSession) or not hasattr(session, "_jsparkSession"):
+        raise IndexTablesError(
+            f"work on a table needs a classic SparkSession, not {type(session).__name__}",
+            hint="spark = indextables.enable(SparkSession.builder.getOrCreate())",
+        )
+    return SparkExecutor(session, place_of(session, location))
+
+
+def _as_stored(frame: DataFrame, target: WriteTarget) -> DataFrame:
+    """The rows as they are read again: the empty text of a partition column is NULL in a path."""
+    for column in target.schema:
+        if column.name in target.partition_columns and column.type == PrimitiveType("string"):
+            values = F.nullif(F.col(quoted(column.name)), F.lit(""))
+            frame = frame.withColumn(column.name, values)
+    return frame
+
+
+def _fold(store: LogStore, target: WriteTarget, pieces: Sequence[Piece]) -> list[Written]:
+    return list(fold_slices(store, pieces, target))

@@ -1,0 +1,191 @@
+"""Spark's own Parquet writer into a fresh directory; what it wrote, as splits with statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from indextables.core.prune.partitions import decode_partition
+from indextables.core.stats import SplitStats
+from indextables.core.stats.truncate import TruncationMetrics, log_truncation, truncate_stats
+from indextables.core.types import Field, PrimitiveType
+from indextables.engines.spark.jvm.attributes import quoted
+from indextables.engines.spark.place.location import Place
+from indextables.engines.spark.write.gaps import fill_gaps
+from indextables.engines.spark.write.row_checks import nameable, not_null, promises_in_words
+from indextables.engines.spark.write.statistics import footer_stats
+from indextables.engines.spark.write.write_directory import fresh_directory
+from indextables.log.wire.actions import Add
+from indextables.parquet.read.align import NULL_DIRECTORY, partition_text, unescape_segment
+from indextables.parquet.write.write import WriteTarget, Written
+
+_OPTIONS: Final[Mapping[str, str]] = {
+    # INT96, the default, has no statistics
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    # a shortened text in a footer would look like a value that occurs
+    "parquet.statistics.truncate.length": "2147483647",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    # without the checksum files beside each file
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A file of the directory that was just written, with statistics that are complete."""
+
+    key: str
+    size: int
+    modified_ms: int
+    stats: SplitStats
+
+
+@dataclass(frozen=True, slots=True)
+class NativeWriter:
+    """Writes files below one table, with the user's options for Spark's Parquet writer."""
+
+    session: SparkSession
+    place: Place
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def write(self, frame: DataFrame, target: WriteTarget, by: str | None = None) -> Written:
+        """The frame (it fits: `fit`) as new splits, durable on return.
+
+        With `by`, no file has rows of two values of that column: `directory_value` tells a file's own.
+        """
+        more = () if by is None else (by,)
+        with self.directory(target) as location:
+            rows = _as_directories(frame, target, more)
+            self.run(rows, (*more, *target.partition_columns), location)
+            found = self.new_files(target)
+            values = {file.key: dict(_partition_values(file.key, target, len(more))) for file in found}
+            return as_written(found, target, lambda key: values[key])
+
+    @contextmanager
+    def directory(self, target: WriteTarget) -> Iterator[str]:
+        """A fresh directory, gone again if anything fails in here; a broken promise is told in words."""
+        fresh = fresh_directory(self.session, self.place, target.directory)
+        with fresh as location, promises_in_words():
+            yield location
+
+    def run(self, frame: DataFrame, partition_by: Sequence[str], location: str) -> None:
+        """The job: Parquet files as every table has them, one directory per partition."""
+        options = {**self.options, **_OPTIONS}
+        writer = frame.write.format("parquet").options(**options).mode("errorifexists")
+        if partition_by:
+            writer = writer.partitionBy(*partition_by)
+        writer.save(location)
+
+    def new_files(self, target: WriteTarget) -> list[NewFile]:
+        """What a job wrote into the target's directory, durable; files without rows are removed."""
+        store = self.place.store
+        listed = [m for m in store.list(f"{target.directory}/") if m.key.endswith(".parquet")]
+        keys = [meta.key for meta in listed]
+        found = footer_stats(self.session, store, keys, target.file_schema, target.stats_columns)
+        stats = dict(zip(keys, found, strict=True))
+        for key in [key for key in keys if not stats[key].num_records]:
+            del stats[key]  # an empty DataFrame makes a file, but no split
+            with suppress(Exception):
+                store.delete(key)
+        whole = fill_gaps(self.session, self.place, stats, target)
+        store.sync_files(stats)
+        return [NewFile(m.key, m.size, m.modified_ms, whole[m.key]) for m in listed if m.key in whole]
+
+
+def _as_directories(frame: DataFrame, target: WriteTarget, more: Sequence[str]) -> DataFrame:
+    """The columns of the files, then `more`, then the partition columns as their directories name them."""
+    partitions = [_field(target, name) for name in target.partition_columns]
+    files = [F.col(quoted(name)) for name in (*target.file_schema.names, *more)]
+    return frame.select([*files, *map(_directory_text, partitions)])
+
+
+def directory_value(key: str, target: WriteTarget) -> str:
+    """The value of the column `by` that a file was written for."""
+    segment = key.removeprefix(f"{target.directory}/").partition("/")[0]
+    return unescape_segment(segment.partition("=")[2])
+
+
+def _field(target: WriteTarget, name: str) -> Field:
+    return next(field for field in target.schema if field.name == name)
+
+
+def _directory_text(column: Field) -> Column:
+    """A partition column as the text the log has for it, so that its directory's name is that text.
+
+    Spark would write a timestamp in the session's zone, where two instants of an autumn night look
+    alike, and bytes as text that they are not.
+    """
+    values = F.col(quoted(column.name))
+    match column.type:
+        case PrimitiveType("timestamp"):
+            text = F.concat(_iso(_in_utc(values)), F.lit("Z"))
+        case PrimitiveType("timestamp_ntz"):
+            text = _iso(values)
+        case PrimitiveType("binary"):
+            text = F.nullif(F.base64(values), F.lit(""))  # no bytes are NULL too, in a path
+        case PrimitiveType("string"):
+            text = nameable(F.nullif(values, F.lit("")), column.name)
+        case _:
+            text = values.cast("string")
+    if not column.nullable:
+        text = not_null(text, column.name)
+    return text.alias(column.name)
+
+
+def _in_utc(values: Column) -> Column:
+    epoch = F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'")
+    return F.timestamp_add("MICROSECOND", F.unix_micros(values), epoch)
+
+
+def _iso(values: Column) -> Column:
+    return F.date_format(values, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS")
+
+
+def as_written(
+    files: Sequence[NewFile],
+    target: WriteTarget,
+    partition_values: Callable[[str], Mapping[str, str | None]],
+) -> Written:
+    """These files as splits whose statistics are short enough for the log."""
+    adds, truncation = [], TruncationMetrics()
+    for file in files:
+        stats, shortened = truncate_stats(
+            file.stats, target.file_schema, target.truncation, target.partition_columns
+        )
+        truncation += shortened
+        adds.append(
+            Add(
+                path=file.key,
+                size=file.size,
+                partition_values=partition_values(file.key),
+                modification_time=file.modified_ms,
+                stats=stats,
+                schema_id=target.schema_id,
+            )
+        )
+    log_truncation(truncation)
+    return Written.of(adds, truncation)
+
+
+def _partition_values(
+    key: str, target: WriteTarget, depth: int = 0
+) -> Iterator[tuple[str, str | None]]:
+    """The values of a file's directory, typed by the schema and spelled as the log spells them.
+
+    `depth` is the number of directories above that say something else.
+    """
+    segments = key.removeprefix(f"{target.directory}/").split("/")[depth:-1]
+    for name, segment in zip(target.partition_columns, segments, strict=True):
+        escaped = segment.partition("=")[2]
+        if escaped == NULL_DIRECTORY:
+            yield name, None
+            continue
+        kind = _field(target, name).type
+        yield name, partition_text(decode_partition(unescape_segment(escaped), kind), kind)

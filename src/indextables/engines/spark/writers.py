@@ -1,0 +1,289 @@
+"""`df.write` and `df.writeTo`: Spark collects what the chain of calls says, the last call is ours.
+
+Only terminal methods are replaced, and each acts on tables of ours only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.classic.column import _to_java_column
+from pyspark.sql.merge import MergeIntoWriter
+from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
+
+from indextables.core.predicate.nodes import Opaque, Predicate
+from indextables.core.predicate.tree import fold
+from indextables.engines.spark.change.change import change
+from indextables.engines.spark.change.insert import create_table, insert, insert_frame
+from indextables.engines.spark.change.writer import SaveMode, Write, execute
+from indextables.engines.spark.jvm.gateway import jvm_tools
+from indextables.engines.spark.patching import (
+    arguments_of,
+    collect,
+    names_in,
+    options_of,
+    replace_method,
+)
+from indextables.engines.spark.place.formats import SHORT_NAME, is_ours
+from indextables.engines.spark.place.options import WriteOptions
+from indextables.engines.spark.scan.conditions import to_predicate
+from indextables.engines.spark.scan.reader import read_table
+from indextables.engines.spark.statement.plan_rewrite import name_path, relation_path
+from indextables.engines.spark.statement.statements import HANDLERS, Change, Create, Insert
+from indextables.engines.spark.statement.table_clauses import partition_columns
+from indextables.engines.spark.streaming import install as install_streaming
+from indextables.errors import ConfigError, PredicateError
+from indextables.ops.delete_overwrite import Condition, SamePartitions
+
+_UPSERT: Final = "upsert"
+_MODES: Final[Mapping[str, SaveMode]] = {
+    "append": "append",
+    "overwrite": "overwrite",
+    "errorifexists": "error",
+    "ignore": "ignore",
+}
+
+
+def install() -> None:
+    """Writers of every session of this process know tables of ours; doing it again changes nothing."""
+    replace_method(DataFrameWriter, "mode", _mode)
+    replace_method(DataFrameWriter, "save", _save)
+    replace_method(DataFrameWriter, "saveAsTable", _save_as_table)
+    replace_method(DataFrameWriter, "insertInto", _insert_into)
+    for name, make in _V2.items():
+        replace_method(DataFrameWriterV2, name, make)
+    replace_method(MergeIntoWriter, "merge", _merge)
+    HANDLERS[Insert] = insert
+    HANDLERS[Create] = create_table
+    HANDLERS[Change] = change
+    install_streaming()
+
+
+def _mode(original: Any) -> Any:
+    """Spark knows no mode "upsert", so the writer itself remembers it."""
+
+    def mode(self: Any, saveMode: str | None) -> Any:  # noqa: N803
+        if isinstance(saveMode, str):
+            self._is_upsert = saveMode.lower() == _UPSERT
+            if self._is_upsert:
+                return self
+        return original(self, saveMode)
+
+    return mode
+
+
+def _save(original: Any) -> Any:
+    def save(self: Any, *args: Any, **kwargs: Any) -> None:
+        given = arguments_of(original, self, *args, **kwargs)
+        collect(self, given)
+        if is_ours(self._jwrite.source()):
+            execute(_write(self, given.get("path")))
+        else:
+            _tell_spark(self)
+            original(self, given.get("path"))
+
+    return save
+
+
+def _tell_spark(writer: Any) -> None:
+    """The mode that only tables of ours have: Spark says that it has none."""
+    if getattr(writer, "_is_upsert", False):
+        writer._jwrite.mode(_UPSERT)  # noqa: SLF001
+
+
+def _save_as_table(original: Any) -> Any:
+    def save_as_table(self: Any, *args: Any, **kwargs: Any) -> None:
+        given = arguments_of(original, self, *args, **kwargs)
+        collect(self, given)
+        path = _path_in(self._spark, given["name"])
+        if path is not None:
+            execute(_write(self, path))
+        elif is_ours(self._jwrite.source()):
+            raise ConfigError(
+                f"the catalog cannot hold the table {given['name']!r}: tables of this format are known "
+                "by their path",
+                hint=f"save(path), or saveAsTable('{SHORT_NAME}.`path`')",
+            )
+        else:
+            _tell_spark(self)
+            original(self, given["name"])
+
+    return save_as_table
+
+
+def _insert_into(original: Any) -> Any:
+    def insert_into(self: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
+        path = _path_in(self._spark, tableName)
+        if path is None:
+            original(self, tableName, overwrite)
+            return
+        if overwrite is not None:
+            self.mode("overwrite" if overwrite else "append")
+        write = _write(self, path)
+        if write.partition_by:
+            raise ConfigError(
+                "insertInto() takes no partitionBy()", hint="the table knows its partitions already"
+            )
+        insert_frame(replace(write, mode="overwrite" if write.mode == "overwrite" else "append"))
+
+    return insert_into
+
+
+def _write(writer: Any, path: str | None) -> Write:
+    """What the builder of `df.write` has collected."""
+    java = writer._jwrite  # noqa: SLF001
+    for given, method in (
+        (java.bucketColumnNames(), "bucketBy"),
+        (java.sortColumnNames(), "sortBy"),
+        (java.clusteringColumns(), "clusterBy"),
+    ):
+        if given.isDefined():
+            raise ConfigError(
+                f"{method}() is not possible on a table of this format",
+                hint="sort the DataFrame itself, or cluster the table afterwards: Table.optimize(z_order_by=[…])",
+            )
+    options = WriteOptions.of(options_of(java))
+    if java._withSchemaEvolution():  # noqa: SLF001
+        options = replace(options, merge_schema=True)
+    return Write(
+        frame=writer._df,  # noqa: SLF001
+        path=_one_path(path, options.path),
+        mode=_save_mode(writer, java, options),
+        options=options,
+        partition_by=names_in(java.partitioningColumns()),
+    )
+
+
+def _save_mode(writer: Any, java: Any, options: WriteOptions) -> SaveMode:
+    found = _MODES[java.curmode().name().lower()]
+    is_upsert = getattr(writer, "_is_upsert", False) or (options.upsert and found == "append")
+    return "upsert" if is_upsert else found
+
+
+def _one_path(argument: str | None, option: str | None) -> str:
+    if argument is not None and option is not None and argument != option:
+        raise ConfigError(
+            f"two paths are given: {argument!r}, and {option!r} as an option", hint="give one of them"
+        )
+    path = argument or option
+    if not path:
+        raise ConfigError(
+            "a table is written to a path, and none is given", hint="save('/path/to/table')"
+        )
+    return path
+
+
+def _path_in(session: SparkSession, name: str) -> str | None:
+    """The path in ``indextables.`path` ``; None for every other name."""
+    parser = session._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
+    return name_path(session, parser.parseMultipartIdentifier(name))
+
+
+def _merge(original: Any) -> Any:
+    """`df.mergeInto(…).merge()`: the same plan as SQL's MERGE."""
+
+    def merge(self: Any) -> None:
+        plan = self._jwriter.mergeCommand()
+        path = relation_path(self._spark, plan.targetTable())
+        if path is None:
+            original(self)
+        else:
+            change(self._spark, Change(path, plan))
+
+    return merge
+
+
+# -- df.writeTo --------------------------------------------------------------------------------------
+
+
+def _v2(command: Any, act: Any) -> Any:
+    """A terminal method of DataFrameWriterV2: `command` shows what Spark would do, `act` does it."""
+
+    def make(original: Any) -> Any:
+        def method(self: Any, *args: Any) -> None:
+            plan = command(self._jwriter, *args)
+            name = plan.name() if "AsSelect" in plan.nodeName() else plan.table()
+            parts = name.nameParts() if "AsSelect" in plan.nodeName() else name.multipartIdentifier()
+            path = name_path(self._spark, parts)
+            if path is None:
+                original(self, *args)
+            else:
+                act(_write_to(self._df, path, plan), *args)
+
+        return method
+
+    return make
+
+
+def _write_to(frame: DataFrame, path: str, plan: Any) -> Write:
+    given = jvm_tools().as_java(plan.writeOptions())
+    options = WriteOptions.of({str(key): str(given.get(key)) for key in given.keySet().toArray()})
+    write = Write(frame, path, "append", options, if_missing="error", assign=True)
+    if "AsSelect" not in plan.nodeName():
+        return write
+    properties = jvm_tools().as_java(plan.tableSpec().properties())
+    return replace(
+        write,
+        partition_by=tuple(partition_columns(plan.partitioning())),
+        properties={str(key): str(properties.get(key)) for key in properties.keySet().toArray()},
+        assign=False,
+    )
+
+
+def _append(write: Write) -> None:
+    execute(write)
+
+
+def _overwrite(write: Write, condition: Any) -> None:
+    where = _predicate(write, condition)
+    execute(replace(write, mode="overwrite", replaces=Condition(where)))
+
+
+def _overwrite_partitions(write: Write) -> None:
+    execute(replace(write, mode="overwrite", replaces=SamePartitions()))
+
+
+def _create(write: Write) -> None:
+    execute(replace(write, mode="error", if_missing="create"))
+
+
+def _replace(write: Write) -> None:
+    execute(_replacing(write))
+
+
+def _create_or_replace(write: Write) -> None:
+    execute(replace(_replacing(write), if_missing="create"))
+
+
+def _replacing(write: Write) -> Write:
+    return replace(write, mode="overwrite", options=replace(write.options, overwrite_schema=True))
+
+
+def _predicate(write: Write, condition: Any) -> Predicate:
+    """A Column as a condition of ours; Spark resolves the names in it against the table."""
+    found = read_table(write.session, write.path).where(condition)
+    plan = found._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
+    if plan.nodeName() != "Filter":
+        plan = found._jdf.queryExecution().analyzed()  # noqa: SLF001
+    predicate = to_predicate(plan.condition())
+    if fold(predicate, lambda node, below: isinstance(node, Opaque) or any(below)):
+        raise PredicateError(
+            f"this condition cannot be used for an overwrite: {plan.condition().sql()}",
+            hint="compare columns with constants, or write with option('replaceWhere', 'SQL condition')",
+        )
+    return predicate
+
+
+_V2: Final = {
+    "append": _v2(lambda writer: writer.appendCommand(), _append),
+    "overwrite": _v2(lambda writer, c: writer.overwriteCommand(_to_java_column(c)), _overwrite),
+    "overwritePartitions": _v2(
+        lambda writer: writer.overwritePartitionsCommand(), _overwrite_partitions
+    ),
+    "create": _v2(lambda writer: writer.createCommand(), _create),
+    "replace": _v2(lambda writer: writer.replaceCommand(False), _replace),
+    "createOrReplace": _v2(lambda writer: writer.replaceCommand(True), _create_or_replace),
+}
