@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from indextables.engines.spark.write import distribute, statistics as footers, gaps
+from indextables.engines.spark.write import distribute, statistics as footers, statistics as gaps
 from indextables.table import Table
 
 

@@ -6,7 +6,7 @@ import threading
 
 from pyspark.sql import functions as F
 
-from indextables.engines.spark.place.location import place_of
+from indextables.engines.spark.place.hadoop import place_of
 from indextables.log.transaction_log import TransactionLog
 from support.webhdfs import webhdfs  # noqa: F401 - a fixture
 

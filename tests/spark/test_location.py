@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from indextables.engines.spark.place.hadoop import HadoopStore
-from indextables.engines.spark.place.location import place_of
+from indextables.engines.spark.place.hadoop import place_of
 from indextables.errors import ObjectExistsError, StorageError
 from support.webhdfs import webhdfs  # noqa: F401 - a fixture
 

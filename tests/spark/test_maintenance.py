@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from indextables.engines.spark.write.executor import SparkExecutor
-from indextables.engines.spark.place.location import place_of
+from indextables.engines.spark.place.hadoop import place_of
 from indextables.errors import IndexTablesError, SchemaError, StorageError
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.analyze import analyze, drop_statistics

@@ -12,8 +12,8 @@ from pyspark.sql import functions as sf
 from support.spark_tables import days, write_table
 
 import indextables as it
-from indextables.engines.spark.place.location import Place
-from indextables.engines.spark.write.write_directory import why_unwritable
+from indextables.engines.spark.place.hadoop import Place
+from indextables.engines.spark.write.native_write import why_unwritable
 from indextables.errors import (
     ConfigError,
     IndexTablesError,

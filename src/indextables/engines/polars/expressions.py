@@ -25,7 +25,7 @@ from indextables.core.predicate.nodes import (
     Ref,
     StartsWith,
 )
-from indextables.engines.arrow.literals import literal_of
+from indextables.engines.arrow.conditions import literal_of
 
 _COMPARISONS: Final[dict[str, CompareOp]] = {
     "Eq": "=",

@@ -31,9 +31,9 @@ from indextables.engines.spark.place.formats import SHORT_NAME, is_ours
 from indextables.engines.spark.place.options import WriteOptions
 from indextables.engines.spark.scan.conditions import to_predicate
 from indextables.engines.spark.scan.reader import read_table
+from indextables.engines.spark.statement.clauses import partition_columns
 from indextables.engines.spark.statement.plan_rewrite import name_path, relation_path
 from indextables.engines.spark.statement.statements import HANDLERS, Change, Create, Insert
-from indextables.engines.spark.statement.table_clauses import partition_columns
 from indextables.engines.spark.streaming import install as install_streaming
 from indextables.errors import ConfigError, PredicateError
 from indextables.ops.delete_overwrite import Condition, SamePartitions

@@ -17,9 +17,8 @@ from indextables.engines.spark.change.keyed_changes import KeyedChangePlanner
 from indextables.engines.spark.change.merge_keys import narrowed
 from indextables.engines.spark.change.reading import Reading
 from indextables.engines.spark.change.rows import check_one_change_each, kept
-from indextables.engines.spark.place.location import Place
-from indextables.engines.spark.place.tables import settings_of
-from indextables.engines.spark.place.tables_tables import SparkTable, open_table
+from indextables.engines.spark.place.hadoop import Place
+from indextables.engines.spark.place.tables import SparkTable, open_table, settings_of
 from indextables.engines.spark.statement.statements import Change
 from indextables.engines.spark.write.executor import SparkExecutor
 from indextables.engines.spark.write.native_write import NativeWriter

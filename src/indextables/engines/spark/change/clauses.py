@@ -18,8 +18,7 @@ from indextables.core.types import Field, FieldPath, StructType, path_text, reso
 from indextables.engines.spark.jvm.attributes import attributes_of, columns_in, each
 from indextables.engines.spark.statement.plan_rewrite import Rewriter
 from indextables.engines.spark.statement.resolve import Resolved, resolve_in, with_scans
-from indextables.engines.spark.write.fit import fit_value
-from indextables.engines.spark.write.row_checks import not_null
+from indextables.engines.spark.write.fit import fit_value, not_null
 from indextables.errors import SchemaMismatchError, UnknownColumnError
 
 Action: TypeAlias = Literal["update", "delete", "insert"]

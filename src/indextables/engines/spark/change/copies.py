@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.core.prune.source import FileMask
 from indextables.engines.spark.change.rows import ACTION, Target
 from indextables.engines.spark.jvm.attributes import quoted
-from indextables.engines.spark.place.tables_tables import SparkTable
+from indextables.engines.spark.place.tables import SparkTable
 from indextables.engines.spark.scan.lineage import FILE
 from indextables.engines.spark.scan.relation import Part, native_frame
 from indextables.engines.spark.write.file_rows import of_file

@@ -12,8 +12,7 @@ from indextables.config import Config
 from indextables.core.types import StructType, resolve, schema_from_json
 from indextables.engines.spark.change.writer import SaveMode, Write, condition_of, execute
 from indextables.engines.spark.place.options import WriteOptions
-from indextables.engines.spark.place.tables import settings_of
-from indextables.engines.spark.place.tables_tables import open_table
+from indextables.engines.spark.place.tables import open_table, settings_of
 from indextables.engines.spark.statement.clauses import FixedValue, fixed_partition
 from indextables.engines.spark.statement.statements import Create, Insert
 from indextables.engines.spark.write.fit import spark_type

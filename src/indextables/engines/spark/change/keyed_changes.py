@@ -23,8 +23,8 @@ from indextables.engines.spark.change.keyed_files import (
 from indextables.engines.spark.change.merge_keys import narrowed
 from indextables.engines.spark.change.reading import Reading
 from indextables.engines.spark.change.rows import check_one_change_each, kept
-from indextables.engines.spark.place.location import Place
-from indextables.engines.spark.place.tables_tables import SparkTable
+from indextables.engines.spark.place.hadoop import Place
+from indextables.engines.spark.place.tables import SparkTable
 from indextables.engines.spark.scan.merge import table_frame
 from indextables.engines.spark.write.native_write import NativeWriter
 from indextables.log.commit.intent import CommitPlan, Rewrite

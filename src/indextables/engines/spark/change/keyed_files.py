@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.core.types import PrimitiveType, StructType
 from indextables.engines.spark.change.rows import ACTION, Target
 from indextables.engines.spark.jvm.attributes import quoted
-from indextables.engines.spark.place.tables_tables import SparkTable
+from indextables.engines.spark.place.tables import SparkTable
 from indextables.engines.spark.scan.lineage import SLICE
 from indextables.engines.spark.scan.merge import table_frame
 from indextables.engines.spark.write.native_write import NativeWriter, directory_value

@@ -26,7 +26,7 @@ from indextables.engines.spark.change.keyed_files import (
 )
 from indextables.engines.spark.change.rows import changed_rows, kept
 from indextables.engines.spark.jvm.attributes import quoted
-from indextables.engines.spark.place.tables_tables import SparkTable
+from indextables.engines.spark.place.tables import SparkTable
 from indextables.engines.spark.write.executor import SparkExecutor
 from indextables.engines.spark.write.file_rows import read_groups
 from indextables.engines.spark.write.native_write import NativeWriter

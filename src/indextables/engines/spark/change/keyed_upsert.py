@@ -20,12 +20,17 @@ from indextables.engines.spark.change.keyed_files import (
 )
 from indextables.engines.spark.change.rows import IN_SOURCE, Target, changed_rows, joined, kept
 from indextables.engines.spark.jvm.attributes import columns_in
-from indextables.engines.spark.place.location import Place
-from indextables.engines.spark.place.tables_tables import SparkTable
-from indextables.engines.spark.write.fit import fit, frame_schema, spark_type
+from indextables.engines.spark.place.hadoop import Place
+from indextables.engines.spark.place.tables import SparkTable
+from indextables.engines.spark.write.fit import (
+    fit,
+    frame_schema,
+    not_null,
+    promises_in_words,
+    spark_type,
+)
 from indextables.engines.spark.write.key_ranges import keys_of
 from indextables.engines.spark.write.native_write import NativeWriter
-from indextables.engines.spark.write.row_checks import not_null, promises_in_words
 from indextables.log.commit.intent import CommitPlan, Upsert
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Action, Metadata, Txn

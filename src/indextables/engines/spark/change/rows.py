@@ -19,8 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.core.types import StructType
 from indextables.engines.spark.change.clauses import Clause
 from indextables.engines.spark.jvm.attributes import columns_in, quoted
-from indextables.engines.spark.write.fit import as_nullable, spark_type
-from indextables.engines.spark.write.row_checks import promises_in_words
+from indextables.engines.spark.write.fit import as_nullable, promises_in_words, spark_type
 from indextables.errors import PredicateError
 
 ACTION: Final = "__indextables_action"

@@ -14,10 +14,9 @@ from indextables.core.predicate.nodes import Predicate
 from indextables.core.types import StructType
 from indextables.engines.spark.change.keyed_overwrite import KeyedExecutor, KeyedOverwrite
 from indextables.engines.spark.change.keyed_upsert import KeyedUpsert
-from indextables.engines.spark.place.location import Place
+from indextables.engines.spark.place.hadoop import Place
 from indextables.engines.spark.place.options import WriteOptions, key_names
-from indextables.engines.spark.place.tables import settings_of
-from indextables.engines.spark.place.tables_tables import SparkTable, open_table
+from indextables.engines.spark.place.tables import SparkTable, open_table, settings_of
 from indextables.engines.spark.scan.scan_report import reads_table
 from indextables.engines.spark.write.fit import frame_schema
 from indextables.errors import (

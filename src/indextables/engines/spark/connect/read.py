@@ -30,7 +30,7 @@ from indextables.core.types import (
 )
 from indextables.engines.spark.jvm.attributes import quoted
 from indextables.engines.spark.place.options import flag
-from indextables.engines.spark.place.tables_tables import SparkTable, snapshot_of
+from indextables.engines.spark.place.tables import SparkTable, snapshot_of
 from indextables.engines.spark.scan.partition_rows import partition_groups
 from indextables.engines.spark.scan.reader import PARQUET, checked_options
 from indextables.engines.spark.scan.row_group_filters import ALL_FILES, reader_options

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import re
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 import orjson
 from pyspark.sql import SparkSession
 
 from indextables.config import PREFIX
-from indextables.engines.spark.jvm.gateway import jvm_tools
+from indextables.core.predicate.datetimes import parse_timestamp, session_zone, to_instant
+from indextables.engines.spark.jvm.gateway import application_of, jvm_tools
+from indextables.engines.spark.place.hadoop import place_of
+from indextables.errors import ConfigError
+from indextables.log.state.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
 
 
 def settings_of(session: SparkSession, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -41,3 +50,69 @@ def _read(java_map: Any) -> dict[str, str]:
     # one call for the whole map: py4j would make one per entry
     found: dict[str, str] = orjson.loads(jvm_tools().json.writeValueAsString(java_map))
     return found
+
+
+# Opening tables in a Spark session: where they are, which store holds the log, which version is meant.
+
+_KEPT: Final = 64
+_logs: Final[OrderedDict[tuple[str, str], TransactionLog]] = OrderedDict()
+_lock: Final = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class SparkTable:
+    """A table as a session sees it."""
+
+    log: TransactionLog
+    location: str
+    """As its user wrote it."""
+    root: str
+    """The same as Hadoop writes it, without a slash at the end."""
+
+
+def open_table(session: SparkSession, path: str) -> SparkTable:
+    """The table at a path or URI; nothing is read yet. What one call read, the next does not read again."""
+    if not path or path.isspace():
+        raise ConfigError("the path of a table is empty", hint="name the directory of the table")
+    place = place_of(session, path)
+    key = (application_of(session), place.root)
+    with _lock:
+        log = _logs.pop(key, None) or TransactionLog(place.store)
+        _logs[key] = log
+        while len(_logs) > _KEPT:
+            _logs.popitem(last=False)
+    return SparkTable(log, path, place.root)
+
+
+def snapshot_of(
+    session: SparkSession, table: SparkTable, version: Any = None, timestamp: Any = None
+) -> Snapshot:
+    """The version asked for by number or by time, the newest if neither is given."""
+    if version is not None and timestamp is not None:
+        raise ConfigError("versionAsOf and timestampAsOf exclude each other", hint="give one of them")
+    if version is not None:
+        return table.log.snapshot(version=_version(version))
+    if timestamp is not None:
+        return table.log.snapshot(timestamp=_milliseconds(session, timestamp))
+    return table.log.snapshot()
+
+
+def _version(value: Any) -> int:
+    if not re.fullmatch(r"\s*\d{1,18}\s*", str(value), re.ASCII):
+        raise ConfigError(f"versionAsOf cannot be {value!r}", hint="it is a version number: 0, 1, 2, …")
+    return int(value)
+
+
+def _milliseconds(session: SparkSession, value: Any) -> int:
+    """Text is read as Spark reads CAST(… AS TIMESTAMP), in the session's zone; a number is microseconds."""
+    if isinstance(value, int):
+        return value // 1000
+    found = parse_timestamp(str(value))
+    zone = session_zone(str(session.conf.get("spark.sql.session.timeZone")))
+    micros = None if found is None else to_instant(found.micros, found.zone or zone)
+    if micros is None:
+        raise ConfigError(
+            f"timestampAsOf cannot be {value!r}",
+            hint="it is a date or a time such as 2024-01-31 or 2024-01-31 12:00:00",
+        )
+    return micros // 1000

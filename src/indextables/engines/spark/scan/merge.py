@@ -23,7 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.core.prune.source import FileMask, as_array, as_mask
 from indextables.core.types import StructType
 from indextables.engines.spark.jvm.attributes import columns_in, quoted
-from indextables.engines.spark.place.tables_tables import SparkTable
+from indextables.engines.spark.place.tables import SparkTable
 from indextables.engines.spark.scan.lineage import FILE, SEQ, SLICE
 from indextables.engines.spark.scan.relation import Part, native_frame
 from indextables.log.state.snapshot import Snapshot

@@ -6,16 +6,19 @@ OVERWRITE replaces are those of the very partition it writes.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.core.prune.partitions import decode_partition
 from indextables.core.types import DataType, PrimitiveType, resolve, type_name
+from indextables.engines.spark.jvm.attributes import each
 from indextables.engines.spark.statement.statements import Insert
 from indextables.engines.spark.write.fit import spark_type
-from indextables.errors import SchemaMismatchError
+from indextables.errors import ConfigError, IndexTablesError, SchemaMismatchError, UnsupportedTypeError
 from indextables.log.state.snapshot import Snapshot
 from indextables.parquet.read.align import partition_text
 
@@ -76,3 +79,57 @@ def _physical(session: SparkSession, text: str, kind: DataType) -> Any:
             return bytes(found)
         case _:
             return found
+
+
+# CREATE TABLE: clauses that no table keeps are refused, since who writes CHECK or DEFAULT relies on it.
+
+_PADDED: Final = re.compile(r'"(var)?char\(', re.ASCII)
+
+
+def refuse_unkept(plan: Any, path: str) -> None:
+    """An error for the first clause of a CREATE TABLE that would be forgotten."""
+    spec = plan.tableSpec()
+    place = spec.location()
+    if place.isDefined() and place.get().rstrip("/") != path.rstrip("/"):
+        raise ConfigError(
+            f"two places are given: {path!r}, and {place.get()!r} as LOCATION",
+            hint="leave out LOCATION",
+        )
+    if spec.constraints().nonEmpty():
+        raise IndexTablesError(
+            f"a table does not check the constraint {spec.constraints().head().name()!r}",
+            hint="leave it out; NOT NULL after a column's type is checked",
+        )
+    if not plan.nodeName().endswith("AsSelect"):
+        for column in each(plan.columns()):
+            _refuse_in(column)
+
+
+def _refuse_in(column: Any) -> None:
+    if _PADDED.search(column.dataType().json()):
+        raise UnsupportedTypeError(
+            f"column {column.name()!r} has the type {column.dataType().catalogString()}, which a table "
+            "cannot hold",
+            hint="a STRING holds text of any length",
+        )
+    for clause, given in (
+        ("a default value", column.defaultValue()),
+        ("a generated value", column.generationExpression()),
+        ("an identity", column.identityColumnSpec()),
+    ):
+        if given.isDefined():
+            raise IndexTablesError(
+                f"column {column.name()!r} cannot have {clause}",
+                hint="leave it out, and write the value",
+            )
+
+
+def partition_columns(transforms: Any) -> Iterator[str]:
+    """The columns that a table is to be partitioned by; only a column itself can be one."""
+    for transform in each(transforms):
+        if transform.name() != "identity":
+            raise ConfigError(
+                f"a table cannot be partitioned by {transform.toString()}",
+                hint="add a column with that value and partition by it",
+            )
+        yield ".".join(transform.references()[0].fieldNames())

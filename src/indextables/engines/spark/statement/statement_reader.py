@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from indextables.engines.spark.jvm.gateway import jvm_tools
 from indextables.engines.spark.place.formats import SHORT_NAME, is_ours
+from indextables.engines.spark.statement.clauses import partition_columns, refuse_unkept
 from indextables.engines.spark.statement.plan_rewrite import (
     Rewriter,
     frame_of,
@@ -18,7 +19,6 @@ from indextables.engines.spark.statement.plan_rewrite import (
     relation_path,
 )
 from indextables.engines.spark.statement.statements import Change, Create, Insert, Statement, carry_out
-from indextables.engines.spark.statement.table_clauses import partition_columns, refuse_unkept
 from indextables.errors import ConfigError, IndexTablesError
 
 

@@ -14,14 +14,13 @@ from indextables.core.predicate.nodes import Predicate
 from indextables.core.stats import SplitStats
 from indextables.core.types import FieldPath, PrimitiveType, StructType
 from indextables.engines.spark.jvm.attributes import quoted
-from indextables.engines.spark.place.location import Place, place_of
+from indextables.engines.spark.place.hadoop import Place, place_of
 from indextables.engines.spark.write.cluster import cluster_splits
 from indextables.engines.spark.write.distribute import distribute
-from indextables.engines.spark.write.fit import fit, frame_schema
-from indextables.engines.spark.write.measure import Measurement, measure
+from indextables.engines.spark.write.fit import fit, frame_schema, inside
 from indextables.engines.spark.write.native_write import NativeWriter
 from indextables.engines.spark.write.rewrite import rewrite_splits
-from indextables.engines.spark.write.row_checks import inside
+from indextables.engines.spark.write.statistics import Measurement, measure
 from indextables.errors import IndexTablesError, UnsupportedTypeError
 from indextables.log.state.rows import Split
 from indextables.parquet.write.compact import fold_slices

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
@@ -11,6 +14,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from indextables.core.predicate.nodes import Predicate
+from indextables.core.predicate.to_sql import to_spark_sql, to_sql
 from indextables.core.types import (
     DataType,
     Field,
@@ -24,10 +29,154 @@ from indextables.core.types import (
 )
 from indextables.engines.spark.jvm.attributes import quoted
 from indextables.engines.spark.jvm.gateway import jvm_tools
-from indextables.engines.spark.write.nested_nulls import forbidden_nulls
-from indextables.engines.spark.write.row_checks import fitting, not_null, without
-from indextables.errors import SchemaMismatchError
+from indextables.errors import IndexTablesError, PredicateError, SchemaMismatchError
+from indextables.parquet.read.align import NULL_DIRECTORY
 from indextables.parquet.write.conform import check_fits
+
+# Parts inside a column that a table promises to be there: where the data lacks them.
+#
+# What Spark reads it takes for nullable at every level, also from a table that promises more. So the
+# types alone do not tell whether rows fit, and each row is looked at when it is written.
+
+
+def forbidden_nulls(values: Column, source: DataType, target: Field) -> Iterator[tuple[str, Column]]:
+    """Each part that may be NULL in the data and must not be in the table, and the condition that it is.
+
+    What lies under a NULL parent does not count; the condition is then FALSE or NULL.
+    """
+    return _inside(values, source, target.type, target.name)
+
+
+def _inside(
+    values: Column, source: DataType, target: DataType, path: str
+) -> Iterator[tuple[str, Column]]:
+    match source, target:
+        case StructType(), StructType():
+            theirs = {f.name.lower(): f for f in source}
+            for wanted in target:
+                given = theirs.get(wanted.name.lower())
+                if given is not None:
+                    part = values.getField(given.name)
+                    for name, is_null in _part(part, given, wanted, f"{path}.{wanted.name}"):
+                        yield name, values.isNotNull() & is_null
+        case ListType(), ListType():
+            given = Field("element", source.element, source.contains_null)
+            wanted = Field("element", target.element, target.contains_null)
+            yield from _any_of(values, given, wanted, f"{path}.element")
+        case MapType(), MapType():
+            given = Field("key", source.key, nullable=False)
+            wanted = Field("key", target.key, nullable=False)
+            yield from _any_of(F.map_keys(values), given, wanted, f"{path}.key")
+            given = Field("value", source.value, source.value_contains_null)
+            wanted = Field("value", target.value, target.value_contains_null)
+            yield from _any_of(F.map_values(values), given, wanted, f"{path}.value")
+
+
+def _part(values: Column, given: Field, wanted: Field, path: str) -> Iterator[tuple[str, Column]]:
+    if given.nullable and not wanted.nullable:
+        yield path, values.isNull()
+    yield from _inside(values, given.type, wanted.type, path)
+
+
+def _any_of(items: Column, given: Field, wanted: Field, path: str) -> Iterator[tuple[str, Column]]:
+    """The same for every item of an array."""
+    names = [name for name, _ in _part(F.lit(None), given, wanted, path)]
+    for at, name in enumerate(names):
+        yield name, _has(items, given, wanted, at)
+
+
+def _has(items: Column, given: Field, wanted: Field, at: int) -> Column:
+    return F.exists(items, lambda item: list(_part(item, given, wanted, ""))[at][1])
+
+
+# Promises about rows that only the job itself can check: the first row that breaks one stops it.
+#
+# A check is part of a column that is written, so Spark can neither leave it out nor move it in front of a
+# join or filter that would have removed the row.
+
+_MARK: Final = re.compile(
+    r"indextables-row<(null|value|partition|outside)>(.*?)<indextables-row", re.DOTALL
+)
+# Control characters that Spark leaves in a directory's name and no key of a table may have.
+_UNSAFE: Final = "[\x00\x80-\x9f]"
+
+
+def not_null(values: Column, column: str) -> Column:
+    """The values, none of which is NULL."""
+    return F.when(values.isNotNull(), values).otherwise(_stop("null", column))
+
+
+def without(values: Column, forbidden: Iterable[tuple[str, Column]]) -> Column:
+    """The values, of which none has a NULL in one of these parts (a name, and where it is NULL)."""
+    for part, is_null in forbidden:
+        values = F.when(F.coalesce(is_null, F.lit(False)), _stop("null", part)).otherwise(values)
+    return values
+
+
+def fitting(values: Column, cast: Column, column: str) -> Column:
+    """The cast values, none of which the cast lost."""
+    return F.when(values.isNull() | cast.isNotNull(), cast).otherwise(_stop("value", column))
+
+
+def nameable(text: Column, column: str) -> Column:
+    """Texts of a partition column, each of which comes back from a directory's name unchanged."""
+    is_safe = ~(text == F.lit(NULL_DIRECTORY)) & ~text.rlike(_UNSAFE)
+    return F.when(text.isNull() | is_safe, text).otherwise(_stop("partition", column))
+
+
+def inside(values: Column, condition: Predicate) -> Column:
+    """The values of rows for which the bound condition is TRUE, and there are no others."""
+    is_inside = F.expr(to_spark_sql(condition))
+    return F.when(is_inside, values).otherwise(_stop("outside", to_sql(condition)))
+
+
+def _stop(kind: str, about: str) -> Column:
+    return F.raise_error(F.lit(f"indextables-row<{kind}>{about}<indextables-row"))
+
+
+@contextmanager
+def promises_in_words() -> Iterator[None]:
+    """What stops a job in here because of a row is raised as the error that it is."""
+    try:
+        yield
+    except BaseException as error:
+        if (promise := broken_promise(error)) is not None:
+            raise promise from None
+        raise
+
+
+def broken_promise(error: BaseException) -> IndexTablesError | None:
+    """The check that stopped a job, in words; None if something else did."""
+    found = _MARK.search(str(error))
+    if found is None:
+        return None
+    kind, about = found.groups()
+    match kind:
+        case "null":
+            return SchemaMismatchError(
+                f"column {about!r} contains NULL, and the table says it never does",
+                hint="fill or filter these rows before writing; nothing was committed",
+                column=about,
+            )
+        case "value":
+            return SchemaMismatchError(
+                f"column {about!r} has a value that does not fit the table's type",
+                hint="round or cast the column before writing; nothing was committed",
+                column=about,
+            )
+        case "partition":
+            return SchemaMismatchError(
+                f"partition column {about!r} has a value that cannot be the name of a directory",
+                hint=f"replace control characters and {NULL_DIRECTORY!r}; nothing was committed",
+                column=about,
+            )
+        case _:
+            return PredicateError(
+                f"a row of the data does not satisfy the condition of the overwrite: {about}",
+                hint="rows outside the replaced part belong into an append; nothing was committed",
+                condition=about,
+            )
+
 
 _HINT: Final = (
     "cast, add or drop these columns; option('mergeSchema', 'true') adds new columns to the table and "
