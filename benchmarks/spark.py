@@ -154,7 +154,7 @@ def many_splits(path: Path, count: int) -> str:
     from indextables.log.transaction_log import TransactionLog
     from indextables.log.wire.actions import Add
     from indextables.storage.open import open_store
-    from indextables.table import Table
+    from indextables.table.table import Table
 
     Table.create(path, pa.schema([("id", pa.int64()), ("k", pa.int64())]))
     adds = tuple(

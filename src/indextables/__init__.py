@@ -10,7 +10,6 @@ from indextables._version import __version__
 
 if TYPE_CHECKING:
     from indextables.core.predicate.col import col
-    from indextables.damaged import check_table, describe_log
     from indextables.engines import duckdb
     from indextables.engines.polars import scan_polars
     from indextables.engines.spark.scan.scan_report import last_scan
@@ -19,15 +18,16 @@ if TYPE_CHECKING:
     from indextables.plan.report import query_stats
     from indextables.query import QueryBuilder
     from indextables.sql.conditions.parser import parse_predicate
-    from indextables.table import Table, convert
+    from indextables.table.recovery import check_table, describe_log
+    from indextables.table.table import Table, convert
 
 # Public names by the module they live in; loaded when they are first used, so that importing the
 # package costs next to nothing and needs no engine.
 _LAZY: Final = {
-    "Table": "indextables.table",
-    "check_table": "indextables.damaged",
-    "describe_log": "indextables.damaged",
-    "convert": "indextables.table",
+    "Table": "indextables.table.table",
+    "check_table": "indextables.table.recovery",
+    "describe_log": "indextables.table.recovery",
+    "convert": "indextables.table.table",
     "QueryBuilder": "indextables.query",
     "col": "indextables.core.predicate.col",
     "parse_predicate": "indextables.sql.conditions.parser",

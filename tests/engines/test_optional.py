@@ -30,6 +30,6 @@ def test_without_an_engine_the_error_names_the_extra(package, name):
 
 def test_importing_the_package_loads_no_engine():
     """Nor pandas, nor Arrow's datasets, which bring it along."""
-    script = "import sys, indextables.table; print({'duckdb', 'polars', 'pandas', 'pyspark', 'datafusion'} & set(sys.modules))"
+    script = "import sys, indextables.table.table; print({'duckdb', 'polars', 'pandas', 'pyspark', 'datafusion'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

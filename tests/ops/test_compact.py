@@ -20,7 +20,7 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.ops.compact import Threshold, plan_compact
 from indextables.ops.shared.commit import Condition
 from indextables.storage.open import open_store
-from indextables.table import Table
+from indextables.table.table import Table
 from support.faults import CrashingStore, FaultyStore, SimulatedCrash
 from support.interleave import InterleavedStore
 from support.slices import File, SliceWriter

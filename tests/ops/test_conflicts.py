@@ -9,7 +9,7 @@ import pytest
 
 from indextables.errors import CommitConflictError, SchemaMismatchError
 from indextables.storage.open import open_store
-from indextables.table import Table
+from indextables.table.table import Table
 from support.interleave import InterleavedStore
 
 

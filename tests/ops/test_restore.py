@@ -24,7 +24,7 @@ from indextables.ops.append import append
 from indextables.ops.create import as_schema, create, new_metadata
 from indextables.ops.replace import replace_table
 from indextables.storage.open import open_store
-from indextables.table import Table
+from indextables.table.table import Table
 from support.faults import CrashingStore, FaultyStore, SimulatedCrash
 from support.interleave import InterleavedStore
 

@@ -11,7 +11,7 @@ from support.interleave import InterleavedStore
 
 from indextables import errors
 from indextables.engines.spark.place.tables import open_table
-from indextables.table import Table
+from indextables.table.table import Table
 
 KINDS = pytest.mark.parametrize("key", [False, True], ids=["copied", "logged"])
 

@@ -7,7 +7,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from indextables import errors
-from indextables.table import Table
+from indextables.table.table import Table
 
 LAYOUT = "id long, day int, v int, name string"
 

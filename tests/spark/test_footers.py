@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from indextables.engines.spark.write import distribute, statistics as footers, statistics as gaps
-from indextables.table import Table
+from indextables.table.table import Table
 
 
 def written(spark, path, frame, **options):

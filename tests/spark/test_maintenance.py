@@ -17,7 +17,7 @@ from indextables.ops.analyze import analyze, drop_statistics
 from indextables.ops.optimize import Clustering, optimize
 from indextables.ops.delete_overwrite import Condition, delete
 from indextables.sql.conditions.parser import parse_predicate
-from indextables.table import Table
+from indextables.table.table import Table
 
 
 class Work:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import indextables as it
-from indextables.table import Table
+from indextables.table.table import Table
 
 SCHEMA = pa.schema(
     [

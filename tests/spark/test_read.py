@@ -28,7 +28,7 @@ from indextables.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
-from indextables.table import Table
+from indextables.table.table import Table
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from indextables.log.wire.actions import Add
 from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.storage.open import open_store
-from indextables.table import Table
+from indextables.table.table import Table
 
 SPLITS = 100_000
 LIMIT = 3.0

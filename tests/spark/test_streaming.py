@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from indextables.engines.spark.streaming import Sink
 from indextables.engines.spark.place.options import WriteOptions
 from indextables.errors import ConfigError, IndexTablesError
-from indextables.table import Table
+from indextables.table.table import Table
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 
 from indextables import errors
 from indextables.core.stats import collect_stats
-from indextables.table import Table
+from indextables.table.table import Table
 
 FORMAT = "indextables"
 LONG_NAME = "io.indextables.spark.core.IndexTables4SparkTableProvider"

@@ -9,7 +9,7 @@ import pytest
 from indextables.engines.spark.place.tables import settings_of
 from indextables.engines.spark.place.options import WriteOptions
 from indextables.errors import ConfigError
-from indextables.table import Table
+from indextables.table.table import Table
 
 LENGTH = "spark.indextables.stats.truncation.maxLength"
 

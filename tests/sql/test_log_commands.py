@@ -13,7 +13,7 @@ from indextables.errors import RepairError, SqlSyntaxError
 from indextables.log.transaction_log import TransactionLog
 from indextables.sql.commands import find
 from indextables.storage import open_store
-from indextables.table import Table
+from indextables.table.table import Table
 from support.damage import RealTable, make_table, remove_one
 
 

@@ -14,7 +14,7 @@ from indextables.errors import ConfigError, SqlSyntaxError, VersionNotFoundError
 from indextables.log.transaction_log import TransactionLog
 from indextables.sql.commands import find, may_be_ours
 from indextables.storage import open_store
-from indextables.table import Table
+from indextables.table.table import Table
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("min", pa.int64())])
 

@@ -9,7 +9,7 @@ import sys
 
 import pyarrow as pa
 
-from indextables.table import Table
+from indextables.table.table import Table
 
 
 def main(uri: str, writer: int, first: int, count: int) -> None:

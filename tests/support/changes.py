@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from indextables.table import Table
+from indextables.table.table import Table
 
 SCHEMA = pa.schema(
     [

@@ -11,7 +11,7 @@ import time
 
 import pyarrow as pa
 
-from indextables.table import Table
+from indextables.table.table import Table
 
 
 def main(uri: str, verb: str, seconds: float) -> None:

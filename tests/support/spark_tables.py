@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.table import Table
+from indextables.table.table import Table
 
 
 def write_table(path: Path | str, data: pa.Table, *, splits: int = 1, partition_by: Any = ()) -> Table:

@@ -25,7 +25,7 @@ from indextables.report.explain import explain as explain_plan
 from indextables.report.html import html_page
 from indextables.report.table_report import ColumnReport, TableReport, table_report
 from indextables.report.words import human_bytes, human_moment
-from indextables.table import Table
+from indextables.table.table import Table
 
 _SHOWN_SPLITS = 20
 _INDENT = "  "

@@ -16,7 +16,7 @@ from indextables.cli.output import (
 from indextables.config import STATS_COLUMNS, TARGET_FILE_SIZE
 from indextables.report.words import human_bytes
 from indextables.sql.statements.log import top_level
-from indextables.table import Table
+from indextables.table.table import Table
 
 
 @click.command(short_help="Build the statistics that splits lack.")

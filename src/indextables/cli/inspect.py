@@ -16,10 +16,10 @@ from indextables.cli.output import (
     show_rows,
 )
 from indextables.core.types import type_name
-from indextables.damaged import describe_log
 from indextables.log.state.rows import Split
 from indextables.report.words import human_bytes, human_moment
-from indextables.table import Table
+from indextables.table.recovery import describe_log
+from indextables.table.table import Table
 
 where_option = click.option(
     "--where", metavar="SQL", help="Only files that may hold a row for which this condition is TRUE."

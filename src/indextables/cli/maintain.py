@@ -14,9 +14,9 @@ from indextables.cli.output import (
     show_facts,
     show_rows,
 )
-from indextables.damaged import check_table
 from indextables.report.words import human_bytes
-from indextables.table import Table
+from indextables.table.recovery import check_table
+from indextables.table.table import Table
 
 
 @click.command(short_help="Every problem, with file and line.")

@@ -12,7 +12,7 @@ from indextables.cli.output import (
     show_commit,
     show_facts,
 )
-from indextables.table import Table
+from indextables.table.table import Table
 
 
 @click.command(short_help="Adopt a directory of Parquet files as a table.")

@@ -19,7 +19,7 @@ from indextables.log.state.snapshot import Snapshot
 from indextables.plan.report import PruneReport
 from indextables.report.known import ColumnReach, column_reach, known_of
 from indextables.sql.conditions.parser import parse_predicate
-from indextables.table import Table
+from indextables.table.table import Table
 
 Joint: TypeAlias = Literal["AND", "OR"]
 

@@ -24,7 +24,7 @@ from indextables.log.wire.names import LogNames
 from indextables.report.known import ColumnReach, column_reach
 from indextables.storage.base import LogStore
 from indextables.storage.open import open_store
-from indextables.table import Table
+from indextables.table.table import Table
 
 _SAMPLE: Final = 32
 _MEGABYTE: Final = 1 << 20

@@ -15,7 +15,7 @@ from support.interleave import InterleavedStore
 
 from indextables.errors import CommitConflictError
 from indextables.storage.open import open_store
-from indextables.table import Table
+from indextables.table.table import Table
 
 SCHEMA = pa.schema(
     [

@@ -11,7 +11,7 @@ import pytest
 from support.interleave import InterleavedStore
 
 from indextables.storage.open import open_store
-from indextables.table import Table
+from indextables.table.table import Table
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.int64()), ("p", pa.string())])
 Rows = dict[int, tuple[int | None, str | None]]

@@ -8,7 +8,7 @@ import pytest
 from support.interleave import InterleavedStore
 
 from indextables.storage.open import open_store
-from indextables.table import Table
+from indextables.table.table import Table
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string()), ("w", pa.string())])
 

@@ -5,23 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from indextables.arguments import (
-    Location,
-    Moment,
-    Names,
-    Progress,
-    condition_of,
-    count_of,
-    names_of,
-    not_a_table,
-    point_in_time,
-    predicate_of,
-    settings_of,
-    store_of,
-)
 from indextables.config import Config
 from indextables.core.types import StructType
-from indextables.damaged import describe_log
 from indextables.engines.arrow.conditions import Rules
 from indextables.errors import NotATableError, PredicateError, TableNotFoundError
 from indextables.log.open.history import HistoryEntry
@@ -36,8 +21,23 @@ from indextables.ops.evolve import evolve
 from indextables.ops.keyed.upsert import upsert
 from indextables.ops.shared.commit import CommitResult, Condition
 from indextables.plan.planner import Planner, plan_files
-from indextables.scans import Query, QueryResult, Scan, TablePlan
-from indextables.upkeep import Upkeep
+from indextables.table.arguments import (
+    Location,
+    Moment,
+    Names,
+    Progress,
+    condition_of,
+    count_of,
+    names_of,
+    not_a_table,
+    point_in_time,
+    predicate_of,
+    settings_of,
+    store_of,
+)
+from indextables.table.recovery import describe_log
+from indextables.table.scan import Query, QueryResult, Scan, TablePlan
+from indextables.table.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from indextables.engines.arrow.dataset import TableDataset

@@ -13,7 +13,7 @@ from indextables.core.predicate.nodes import And, Constant, Predicate
 from indextables.core.predicate.tree import flatten
 from indextables.core.types import StructType
 from indextables.errors import PredicateError
-from indextables.query.clauses import (
+from indextables.table.query.clauses import (
     Aggregate,
     Apply,
     Clause,
@@ -26,8 +26,8 @@ from indextables.query.clauses import (
     range_condition,
     run,
 )
-from indextables.query.conditions import find_column, to_predicate
-from indextables.query.expressions import Column, Expression, Operators, as_expression, columns_in
+from indextables.table.query.evaluate import find_column, to_predicate
+from indextables.table.query.expressions import Column, Expression, Operators, as_expression, columns_in
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,6 @@ from collections.abc import Mapping
 from copy import copy
 from typing import Any, Self
 
-from indextables.arguments import (
-    Moment,
-    Names,
-    Progress,
-    names_of,
-    point_in_time,
-    predicate_of,
-    settings_of,
-)
 from indextables.config import TARGET_FILE_SIZE, Config
 from indextables.errors import ConfigError
 from indextables.log.transaction_log import TransactionLog
@@ -31,6 +22,15 @@ from indextables.ops.vacuum import VacuumPlan, vacuum
 from indextables.parquet.write.curves import Curve
 from indextables.parquet.write.executor import ArrowExecutor
 from indextables.storage.base import LogStore
+from indextables.table.arguments import (
+    Moment,
+    Names,
+    Progress,
+    names_of,
+    point_in_time,
+    predicate_of,
+    settings_of,
+)
 
 
 class Upkeep:

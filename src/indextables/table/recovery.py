@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.arguments import Location, Progress, not_a_table, store_of
 from indextables.config import Config
 from indextables.errors import TableNotFoundError
 from indextables.log.transaction_log import TransactionLog
@@ -15,6 +14,7 @@ from indextables.ops.check.check import CheckReport, check
 from indextables.ops.describe_log import LOG_COLUMNS
 from indextables.ops.describe_log import describe_log as _describe_log
 from indextables.parquet.write.executor import ArrowExecutor
+from indextables.table.arguments import Location, Progress, not_a_table, store_of
 
 
 def check_table(

@@ -14,8 +14,8 @@ from indextables.core.bind.bind import bind
 from indextables.core.types import StructType, schema_from_arrow
 from indextables.errors import PredicateError
 from indextables.parquet.read.row_filter import column, is_evaluable, to_row_mask
-from indextables.query.conditions import find_column, is_missing, leaf_predicate, to_predicate
-from indextables.query.expressions import (
+from indextables.table.query.evaluate import find_column, is_missing, leaf_predicate, to_predicate
+from indextables.table.query.expressions import (
     Absolute,
     Arithmetic,
     ArithmeticOp,

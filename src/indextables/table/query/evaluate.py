@@ -40,7 +40,7 @@ from indextables.core.types import (
     type_name,
 )
 from indextables.errors import PredicateError, UnknownColumnError
-from indextables.query.expressions import (
+from indextables.table.query.expressions import (
     Absolute,
     Arithmetic,
     Column,

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import PredicateError
-from indextables.query.evaluate import mask_of, numbers
-from indextables.query.expressions import Column, Expression, Logic
+from indextables.table.query.evaluate_evaluate import mask_of, numbers
+from indextables.table.query.expressions import Column, Expression, Logic
 
 _AGGREGATES: Final = {"sum": "sum", "mean": "mean", "min": "min", "max": "max", "count": "count"}
 

@@ -1,0 +1,1 @@
+"""Holds what users hold: the table and its scans."""

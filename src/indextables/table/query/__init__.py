@@ -1,0 +1,1 @@
+"""Builds queries as ArcticDB's QueryBuilder does, over pruned scans."""
