@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import indextables as it
-from indextables.report.explain import explain
-from indextables.report.table_report import table_report
+from indextables.cli.report.explain import explain
+from indextables.cli.report.table_report import table_report
 from support.commands import run, run_json
 
 

@@ -14,7 +14,7 @@ import click
 
 import indextables as it
 from indextables.cli.output import advise
-from indextables.report.words import human_bytes
+from indextables.cli.report.words import human_bytes
 from indextables.table.table import Table
 
 T = TypeVar("T")

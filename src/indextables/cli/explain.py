@@ -19,12 +19,12 @@ from indextables.cli.output import (
     show_rows,
     write_page,
 )
-from indextables.report.advice import advice_for
-from indextables.report.explain import Explanation, Step
-from indextables.report.explain import explain as explain_plan
-from indextables.report.html import html_page
-from indextables.report.table_report import ColumnReport, TableReport, table_report
-from indextables.report.words import human_bytes, human_moment
+from indextables.cli.report.advice import advice_for
+from indextables.cli.report.explain import Explanation, Step
+from indextables.cli.report.explain import explain as explain_plan
+from indextables.cli.report.html import html_page
+from indextables.cli.report.table_report import ColumnReport, TableReport, table_report
+from indextables.cli.report.words import human_bytes, human_moment
 from indextables.table.table import Table
 
 _SHOWN_SPLITS = 20

@@ -15,9 +15,9 @@ from indextables.cli.output import (
     show_json,
     show_rows,
 )
+from indextables.cli.report.words import human_bytes, human_moment
 from indextables.core.types import type_name
 from indextables.log.state.rows import Split
-from indextables.report.words import human_bytes, human_moment
 from indextables.table.recovery import describe_log
 from indextables.table.table import Table
 

@@ -14,7 +14,7 @@ from indextables.cli.output import (
     show_facts,
     show_rows,
 )
-from indextables.report.words import human_bytes
+from indextables.cli.report.words import human_bytes
 from indextables.table.recovery import check_table
 from indextables.table.table import Table
 

@@ -17,10 +17,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 
+from indextables.cli.report.words import visible
 from indextables.config import PREFIX
 from indextables.errors import StorageError
 from indextables.ops.shared.commit import CommitResult
-from indextables.report.words import visible
 
 OutputFormat: TypeAlias = Literal["table", "json"]
 Row: TypeAlias = Mapping[str, Any]

@@ -18,13 +18,13 @@ from indextables.cli.output import (
     show_json,
     show_rows,
 )
+from indextables.cli.report.words import human_bytes
 from indextables.errors import RepairError
 from indextables.ops.repair import RepairPlan, plan_repair
 from indextables.ops.repair import repair as run_repair
 from indextables.ops.repair.log_place import place_of
 from indextables.ops.repair.run import COLUMNS
 from indextables.ops.repair.swap import Swap, by_hand, replace_log, undo_replace
-from indextables.report.words import human_bytes
 from indextables.storage import open_store
 
 

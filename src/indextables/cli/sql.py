@@ -18,10 +18,10 @@ from indextables.cli.output import (
     settings_option,
     show_rows,
 )
+from indextables.cli.report.words import counted
 from indextables.config import Config
 from indextables.errors import MissingDependencyError, SqlSyntaxError
 from indextables.log.transaction_log import TransactionLog
-from indextables.report.words import counted
 from indextables.sql.commands import COMMANDS, find, may_be_ours
 from indextables.sql.statements.repair import REPAIR_COLUMNS
 from indextables.storage.open import open_store

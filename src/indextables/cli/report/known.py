@@ -8,11 +8,11 @@ from typing import Any, Final, Literal
 import numpy as np
 import pyarrow.compute as pc
 
+from indextables.cli.report.words import visible
 from indextables.core.prune.index import ColumnStats, ColumnStatsIndex
 from indextables.core.prune.source import FileMask, is_null
 from indextables.core.stats.values import Omit, encode_value
 from indextables.core.types import DataType, FieldPath, PrimitiveType, path_text, resolve, type_name
-from indextables.report.words import visible
 
 _LONGEST: Final = 40
 _END: Final = "\N{HORIZONTAL ELLIPSIS}"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from indextables.report.table_report import ColumnReport, TableReport
-from indextables.report.words import counted, human_bytes
+from indextables.cli.report.table_report import ColumnReport, TableReport
+from indextables.cli.report.words import counted, human_bytes
 
 _FEW: Final = 8
 _MOST_COLUMNS: Final = 5

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.cli.report.known import ColumnReach, column_reach
 from indextables.config import CHECKPOINT_INTERVAL, TARGET_FILE_SIZE, Config
 from indextables.core.domain.states import States
 from indextables.core.prune.evaluate import overlaps
@@ -21,7 +22,6 @@ from indextables.log.open.history import HistoryEntry
 from indextables.log.open.listing import Listing, list_log
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.names import LogNames
-from indextables.report.known import ColumnReach, column_reach
 from indextables.storage.base import LogStore
 from indextables.storage.open import open_store
 from indextables.table.table import Table

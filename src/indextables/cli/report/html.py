@@ -9,9 +9,9 @@ from typing import Any, Final
 import orjson
 
 from indextables._version import __version__
-from indextables.report.advice import advice_for
-from indextables.report.table_report import ColumnReport, TableReport
-from indextables.report.words import counted, human_bytes, human_moment
+from indextables.cli.report.advice import advice_for
+from indextables.cli.report.table_report import ColumnReport, TableReport
+from indextables.cli.report.words import counted, human_bytes, human_moment
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --line: #8884; --bar: #3b82f6; }

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from indextables.cli.report.known import ColumnReach, column_reach, known_of
 from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import And, Not, Opaque, Or, Predicate
 from indextables.core.predicate.to_sql import to_sql
@@ -17,7 +18,6 @@ from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.prune.source import FileMask
 from indextables.log.state.snapshot import Snapshot
 from indextables.plan.report import PruneReport
-from indextables.report.known import ColumnReach, column_reach, known_of
 from indextables.sql.conditions.parser import parse_predicate
 from indextables.table.table import Table
 
