@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from indextables.engines.spark.session import enable
     from indextables.ops.repair import plan_repair, repair
     from indextables.plan.report import query_stats
-    from indextables.query import QueryBuilder
+    from indextables.table.query.builder import QueryBuilder
     from indextables.sql.conditions.parser import parse_predicate
     from indextables.table.recovery import check_table, describe_log
     from indextables.table.table import Table, convert
@@ -28,7 +28,7 @@ _LAZY: Final = {
     "check_table": "indextables.table.recovery",
     "describe_log": "indextables.table.recovery",
     "convert": "indextables.table.table",
-    "QueryBuilder": "indextables.query",
+    "QueryBuilder": "indextables.table.query.builder",
     "col": "indextables.core.predicate.col",
     "parse_predicate": "indextables.sql.conditions.parser",
     "query_stats": "indextables.plan.report",
