@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from indextables.engines.spark.session import enable
     from indextables.ops.repair import plan_repair, repair
     from indextables.plan.report import query_stats
-    from indextables.table.query.builder import QueryBuilder
     from indextables.sql.conditions.parser import parse_predicate
+    from indextables.table.query.builder import QueryBuilder
     from indextables.table.recovery import check_table, describe_log
     from indextables.table.table import Table, convert
 
