@@ -22,7 +22,7 @@ from indextables.core.prune.evaluate import may_match
 from indextables.core.predicate.to_sql import to_sql
 from indextables.core.types import leaves, schema_from_arrow
 from indextables.errors import PredicateError, UnknownColumnError
-from indextables.query import QueryBuilder
+from indextables.table.query.builder import QueryBuilder
 
 # ArcticDB builds its frames in a way that pandas has deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:Passing a BlockManager:DeprecationWarning")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from indextables.parquet.write import write as write_module
 from indextables.parquet.write.conform import conform
-from indextables.parquet.read.align import escape_segment, group_rows, unescape_segment
+from indextables.core.prune.partitions import escape_segment, group_rows, unescape_segment
 from indextables.parquet.write.write import WriteTarget, write_splits
 from indextables.config import Config
 from indextables.core.stats import stats_columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, assert_never
 
-from indextables.core.prune.partitions import partition_value
+from indextables.core.prune.partitions import partition_text, partition_value
 from indextables.core.types import (
     DataType,
     DecimalType,
@@ -16,7 +16,6 @@ from indextables.core.types import (
     StructType,
 )
 from indextables.engines.native_files import NativeGroup
-from indextables.parquet.read.align import partition_text
 
 _NAMES: Final = {
     "byte": "TINYINT",

@@ -8,10 +8,10 @@ from functools import lru_cache
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from indextables.core.prune.partitions import partition_scalar
 from indextables.core.types import Field, StructType, schema_to_arrow
 from indextables.engines.native_files import NativeGroup, NativePlan, native_plan
 from indextables.engines.polars.expressions import predicate_of
-from indextables.parquet.read.align import partition_scalar
 from indextables.parquet.read.read import Reading, read_batches, units_of
 from indextables.parquet.read.row_filter import evaluable_part, is_evaluable
 from indextables.plan.planner import Plan, Planner

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from indextables.core.prune.partitions import partition_scalar
 from indextables.errors import IndexTablesError, LogCorruptedError
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.check.log import Problem, check_log
 from indextables.ops.check.rows import check_keys, check_rows, check_slices
 from indextables.ops.shared.executor import Executor
-from indextables.parquet.read.align import partition_scalar
 from indextables.storage.base import ObjectMeta
 
 Progress: TypeAlias = Callable[[int, int], None]

@@ -8,10 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.core.prune.partitions import decode_partition
+from indextables.core.prune.partitions import (
+    NULL_DIRECTORY,
+    decode_partition,
+    partition_text,
+    unescape_segment,
+)
 from indextables.core.types import DataType, PrimitiveType, schema_from_arrow, type_name
 from indextables.errors import SchemaMismatchError
-from indextables.parquet.read.align import NULL_DIRECTORY, partition_text, unescape_segment
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,12 @@ from indextables.core.predicate.nodes import And, Predicate
 from indextables.core.predicate.tree import columns_of
 from indextables.core.prune.evaluate import may_match
 from indextables.core.prune.index import ColumnStatsIndex, source_of
+from indextables.core.prune.partitions import partition_scalar
 from indextables.core.stats import SplitStats
 from indextables.core.types import Field, FieldPath, StructType, leaves, schema_to_arrow, type_to_arrow
 from indextables.errors import ObjectNotFoundError, StorageError
 from indextables.log.state.rows import Split
-from indextables.parquet.read.align import align, partition_scalar
+from indextables.parquet.read.align import align
 from indextables.parquet.read.footers import stats_from_footer
 from indextables.parquet.read.row_filter import to_row_mask
 from indextables.plan.report import Recorder

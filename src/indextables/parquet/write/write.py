@@ -12,6 +12,7 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 
+from indextables.core.prune.partitions import group_rows, partition_directory, partition_text
 from indextables.core.stats import SplitStats, collect_stats
 from indextables.core.stats.collect import merge_stats
 from indextables.core.stats.truncate import (
@@ -23,7 +24,6 @@ from indextables.core.stats.truncate import (
 from indextables.core.types import FieldPath, StructType
 from indextables.errors import SchemaMismatchError
 from indextables.log.wire.actions import Add
-from indextables.parquet.read.align import group_rows, partition_directory, partition_text
 from indextables.parquet.read.key_lookup import Home
 from indextables.parquet.write.split_writer import ParquetSplit, float_fields, nan_columns
 from indextables.plan.column_sets import TAG

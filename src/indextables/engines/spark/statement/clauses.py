@@ -13,14 +13,13 @@ from typing import Any, Final, NamedTuple
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.core.prune.partitions import decode_partition
+from indextables.core.prune.partitions import decode_partition, partition_text
 from indextables.core.types import DataType, PrimitiveType, resolve, type_name
 from indextables.engines.spark.jvm.attributes import each
 from indextables.engines.spark.statement.statements import Insert
 from indextables.engines.spark.write.fit import spark_type
 from indextables.errors import ConfigError, IndexTablesError, SchemaMismatchError, UnsupportedTypeError
 from indextables.log.state.snapshot import Snapshot
-from indextables.parquet.read.align import partition_text
 
 
 class FixedValue(NamedTuple):

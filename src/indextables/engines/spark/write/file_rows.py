@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from indextables.core.prune.partitions import partition_scalar
 from indextables.core.types import Field, StructType, schema_to_json, type_to_arrow
 from indextables.engines.spark.place.hadoop import Place
 from indextables.engines.spark.scan.row_group_filters import ALL_FILES, ANY_NAME, UNFILTERED
@@ -20,7 +21,6 @@ from indextables.engines.spark.write.fit import as_nullable
 from indextables.errors import ObjectNotFoundError, StorageError
 from indextables.log.state.rows import Split
 from indextables.log.wire.actions import Add
-from indextables.parquet.read.align import partition_scalar
 from indextables.parquet.read.footers import read_footers
 from indextables.parquet.write.write import WriteTarget
 from indextables.storage.base import LogStore

@@ -16,6 +16,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.predicate.to_sql import to_spark_sql, to_sql
+from indextables.core.prune.partitions import NULL_DIRECTORY
 from indextables.core.types import (
     DataType,
     Field,
@@ -30,7 +31,6 @@ from indextables.core.types import (
 from indextables.engines.spark.jvm.attributes import quoted
 from indextables.engines.spark.jvm.gateway import jvm_tools
 from indextables.errors import IndexTablesError, PredicateError, SchemaMismatchError
-from indextables.parquet.read.align import NULL_DIRECTORY
 from indextables.parquet.write.conform import check_fits
 
 # Parts inside a column that a table promises to be there: where the data lacks them.

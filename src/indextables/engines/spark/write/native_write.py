@@ -12,7 +12,12 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.core.prune.partitions import decode_partition
+from indextables.core.prune.partitions import (
+    NULL_DIRECTORY,
+    decode_partition,
+    partition_text,
+    unescape_segment,
+)
 from indextables.core.stats import SplitStats
 from indextables.core.stats.truncate import TruncationMetrics, log_truncation, truncate_stats
 from indextables.core.types import Field, PrimitiveType
@@ -23,7 +28,6 @@ from indextables.engines.spark.write.fit import nameable, not_null, promises_in_
 from indextables.engines.spark.write.statistics import fill_gaps, footer_stats
 from indextables.errors import StorageError
 from indextables.log.wire.actions import Add
-from indextables.parquet.read.align import NULL_DIRECTORY, partition_text, unescape_segment
 from indextables.parquet.write.write import WriteTarget, Written
 from indextables.storage.local import LocalStore
 
