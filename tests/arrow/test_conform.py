@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from indextables.parquet.read.align import align
+from indextables.parquet.read.split import align
 from indextables.parquet.write.conform import as_reader, check_fits, conform, source_schema
 from indextables.core.types import schema_from_arrow, schema_to_arrow
 from indextables.errors import SchemaMismatchError, UnsupportedTypeError

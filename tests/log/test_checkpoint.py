@@ -11,7 +11,7 @@ from indextables.config import Config
 from indextables.core.types import DecimalType, Field, PrimitiveType, StructType
 from indextables.log.wire.actions import Txn, Unknown, Vacuum
 from indextables.log.open.checkpoint import write_checkpoint
-from indextables.log.wire.names import LogNames
+from indextables.log.wire.files import LogNames
 from indextables.log.commit.intent import ChangeSchema, CommitPlan
 from support.logs import same_state
 from indextables.log.wire.files import Whole, verify

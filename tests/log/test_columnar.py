@@ -10,7 +10,7 @@ import pytest
 from indextables.log.state import parse as bulk
 from indextables.log.wire.actions import Add, CommitInfo
 from indextables.log.wire.codec import encode_action
-from indextables.log.wire.names import LogNames
+from indextables.log.wire.files import LogNames
 from indextables.log.state.rows import Split
 from indextables.log.transaction_log import TransactionLog
 from support.logs import SCHEMA, add_of, foreign_metadata, fresh_store

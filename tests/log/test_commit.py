@@ -18,7 +18,7 @@ from indextables.errors import (
     TableExistsError,
 )
 from indextables.log.wire.actions import Protocol, Txn, Vacuum
-from indextables.log.wire.names import LogNames
+from indextables.log.wire.files import LogNames
 from indextables.log.commit.intent import Append, ChangeSchema, CommitPlan, Maintain
 from indextables.log.transaction_log import TransactionLog
 from support.faults import FaultyStore

@@ -6,7 +6,7 @@ import pytest
 
 from indextables.config import Config
 from indextables.errors import LogCorruptedError, VersionNotFoundError
-from indextables.log.wire.names import LogNames
+from indextables.log.wire.files import LogNames
 from support.logs import same_state
 from indextables.log.transaction_log import TransactionLog
 from support.faults import FaultyStore

@@ -20,7 +20,7 @@ from indextables.errors import (
     VersionNotFoundError,
 )
 from indextables.log.wire.actions import Protocol
-from indextables.log.wire.names import LogNames
+from indextables.log.wire.files import LogNames
 from indextables.log.transaction_log import TransactionLog
 from support.faults import FaultyStore
 from support.logs import (

@@ -16,8 +16,8 @@ from indextables.core.prune.evaluate import may_match
 from indextables.core.types import Field, PrimitiveType, StructType, schema_from_arrow
 from indextables.errors import IndexTablesError, LogCorruptedError
 from indextables.log.open.checkpoint import choose_parts, parts_of, write_checkpoint
-from indextables.log.open.listing import list_log
-from indextables.log.wire.names import LogNames
+from indextables.log.open.load import list_log
+from indextables.log.wire.files import LogNames
 from indextables.log.state.parts import part_of
 from indextables.log.commit.intent import ChangeSchema, CommitPlan
 from indextables.log.state.snapshot import Files

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from indextables.log.wire.actions import CommitInfo, Protocol
 from indextables.log.wire.files import body_of
-from indextables.log.wire.names import LogFile
+from indextables.log.wire.files import LogFile
 from indextables.log.wire.files import Torn, Unverified, Whole, seal, unpack, verify
 from support.logs import METADATA, SCHEMA, add_of, foreign_add, text_of
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from indextables.log.wire.names import LogNames
+from indextables.log.wire.files import LogNames
 from support.logs import same_state
 from indextables.log.transaction_log import TransactionLog
 from indextables.storage.open import open_store

@@ -15,7 +15,7 @@ from indextables.config import Config
 from indextables.core.stats import SplitStats
 from indextables.core.types import StructType, schema_from_arrow, schema_to_json
 from indextables.log.wire.actions import Action, Add, Metadata, Protocol, Remove
-from indextables.log.wire.names import LogNames
+from indextables.log.wire.files import LogNames
 from indextables.log.commit.intent import Append, CommitPlan, Rewrite
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog

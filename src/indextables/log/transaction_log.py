@@ -29,11 +29,10 @@ from indextables.log.commit.intent import CommitPlan
 from indextables.log.open.checkpoint import Format, Written, write_checkpoint, write_hint
 from indextables.log.open.cleanup import cleanup
 from indextables.log.open.history import HistoryEntry, history, version_at
-from indextables.log.open.listing import list_log
-from indextables.log.open.load import Follower, Seen, load
+from indextables.log.open.load import Follower, Seen, list_log, load
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import needs_trailer
-from indextables.log.wire.names import LOG_DIRECTORY, WIDTH, LogNames
+from indextables.log.wire.files import LOG_DIRECTORY, WIDTH, LogNames
 from indextables.storage.base import LogStore
 
 _logger: Final = logging.getLogger(__name__)

@@ -8,11 +8,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from indextables.errors import LogCorruptedError
-from indextables.log.open.listing import Listing, list_log
+from indextables.log.open.load import Listing, list_log
 from indextables.log.transaction_log import TransactionLog
-from indextables.log.wire.files import Torn, read_body
+from indextables.log.wire.files import LogFile, Torn, read_body
 from indextables.log.wire.lines import Place, dumps, is_clean, loads, written_lines
-from indextables.log.wire.names import LogFile
 
 LOG_COLUMNS: Final = pa.schema(
     [

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from indextables.errors import RepairError
 from indextables.log.open.checkpoint import read_checkpoint
-from indextables.log.open.listing import list_log
+from indextables.log.open.load import list_log
 from indextables.log.transaction_log import TransactionLog
-from indextables.log.wire.names import LogFile
+from indextables.log.wire.files import LogFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.prune.source import as_mask
 from indextables.core.types import FieldPath, is_orderable, leaves
 from indextables.log.open.history import HistoryEntry
-from indextables.log.open.listing import Listing, list_log
+from indextables.log.open.load import Listing, list_log
 from indextables.log.state.snapshot import Snapshot
-from indextables.log.wire.names import LogNames
+from indextables.log.wire.files import LogNames
 from indextables.storage.base import LogStore
 from indextables.storage.open import open_store
 from indextables.table.table import Table

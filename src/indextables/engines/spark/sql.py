@@ -15,8 +15,7 @@ from pyspark.sql.sql_formatter import SQLStringFormatter
 from indextables.config import Config
 from indextables.engines.spark.jvm.attributes import quoted
 from indextables.engines.spark.jvm.gateway import jvm_tools
-from indextables.engines.spark.place.formats import is_ours
-from indextables.engines.spark.place.tables import open_table, settings_of
+from indextables.engines.spark.place.tables import is_ours, open_table, settings_of
 from indextables.engines.spark.scan.reader import read_table
 from indextables.engines.spark.scan.ui_labels import describing
 from indextables.engines.spark.statement import statement_reader as dml

@@ -27,8 +27,8 @@ from indextables.engines.spark.patching import (
     options_of,
     replace_method,
 )
-from indextables.engines.spark.place.formats import SHORT_NAME, is_ours
 from indextables.engines.spark.place.options import WriteOptions
+from indextables.engines.spark.place.tables import SHORT_NAME, is_ours
 from indextables.engines.spark.scan.conditions import to_predicate
 from indextables.engines.spark.scan.reader import read_table
 from indextables.engines.spark.statement.clauses import partition_columns

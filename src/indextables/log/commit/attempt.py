@@ -29,8 +29,7 @@ from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.open.replay import replay
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Action, Add, CommitInfo, Metadata, Remove, check_writable
-from indextables.log.wire.files import LogBody, body_of, read_info, seal
-from indextables.log.wire.names import LogFile, LogNames
+from indextables.log.wire.files import LogBody, LogFile, LogNames, body_of, read_info, seal
 from indextables.storage.base import LogStore
 
 # Putting a commit into the store, and finding out what happened when the store does not say.

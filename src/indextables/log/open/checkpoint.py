@@ -22,9 +22,8 @@ from indextables.log.state.segments import FIELDS, TOMBSTONES, Segment, Shape, c
 from indextables.log.state.snapshot import Files, Snapshot
 from indextables.log.wire.actions import CommitInfo, Remove, StateAction, Vacuum
 from indextables.log.wire.codec import add_object, encode_action
-from indextables.log.wire.files import LogBody, read_body
+from indextables.log.wire.files import WIDTH, LogBody, LogFile, LogNames, read_body
 from indextables.log.wire.lines import dumps, find_lines
-from indextables.log.wire.names import WIDTH, LogFile, LogNames
 from indextables.storage.base import LogStore
 
 Format: TypeAlias = Literal["auto", "json", "parquet"]

@@ -9,8 +9,8 @@ from typing import Final
 from indextables.errors import LogCorruptedError, ObjectNotFoundError, VersionNotFoundError
 from indextables.log.open.checkpoint import parts_of, read_checkpoint
 from indextables.log.open.history import version_at
-from indextables.log.open.listing import Listing, list_log
-from indextables.log.wire.names import LogFile, LogNames
+from indextables.log.open.load import Listing, list_log
+from indextables.log.wire.files import LogFile, LogNames
 from indextables.storage.base import LogStore
 
 _logger: Final = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from indextables.errors import VersionNotFoundError
-from indextables.log.open.listing import Listing, find_commit
+from indextables.log.open.load import Listing, find_commit
 from indextables.log.wire.actions import CommitInfo
 from indextables.log.wire.files import read_info
 from indextables.storage.base import LogStore

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from indextables.log.state.segments import PartRef, PartTable, Segment, Shape, conform, without_hollow
+from indextables.log.wire.files import LogNames
 from indextables.log.wire.lines import Place
-from indextables.log.wire.names import LogNames
 from indextables.storage.base import LogStore
 
 PART_ACTION: Final = "checkpointPart"

@@ -20,8 +20,8 @@ from indextables.core.stats import stats_wire_type
 from indextables.core.types import StructType
 from indextables.errors import LogCorruptedError, ObjectNotFoundError, StorageError
 from indextables.log.wire.actions import Metadata
+from indextables.log.wire.files import LogNames
 from indextables.log.wire.lines import Place
-from indextables.log.wire.names import LogNames
 from indextables.storage.base import LogStore
 
 # Columns under another type: since the schema changed, or because a type cannot be stored.

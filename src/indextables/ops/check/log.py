@@ -8,13 +8,12 @@ from typing import Literal, TypeAlias
 
 from indextables.errors import IndexTablesError, LogCorruptedError, LogReplacedError
 from indextables.log.open.checkpoint import read_checkpoint
-from indextables.log.open.listing import Listing, list_log, read_hint
+from indextables.log.open.load import Listing, list_log, read_hint
 from indextables.log.open.replay import replay
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.log.wire.files import LogBody, Torn, Unverified, read_body
+from indextables.log.wire.files import LogBody, LogFile, Torn, Unverified, read_body
 from indextables.log.wire.lines import loads, written_lines
-from indextables.log.wire.names import LogFile
 
 # One finding of a check.
 

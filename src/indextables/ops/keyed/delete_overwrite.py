@@ -39,8 +39,7 @@ from indextables.ops.keyed.files import (
 from indextables.ops.shared.commit import CommitResult, Condition, SamePartitions
 from indextables.ops.shared.schema import evolved, merged_schema
 from indextables.parquet.read.key_index import KeyIndex, repeated_mask
-from indextables.parquet.read.key_lookup import Home, live_places
-from indextables.parquet.read.read import Reading, Unit, read_batches, units_of
+from indextables.parquet.read.read import Home, Reading, Unit, live_places, read_batches, units_of
 from indextables.parquet.write.conform import conform, source_schema
 from indextables.parquet.write.executor import all_within
 from indextables.parquet.write.write import Written

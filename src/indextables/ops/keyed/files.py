@@ -25,7 +25,7 @@ from indextables.log.wire.actions import Add, Metadata
 from indextables.ops.shared.commit import CommitResult, commit, config_for, write_target
 from indextables.ops.shared.executor import Executor
 from indextables.parquet.read.key_index import KeyIndex, Numbers, surely_distinct
-from indextables.parquet.read.key_lookup import Home, key_condition
+from indextables.parquet.read.read import Home, key_condition
 from indextables.parquet.write.conform import check_fits, conform
 from indextables.parquet.write.write import WriteTarget, Written, as_new_groups, write_log, write_splits
 from indextables.plan.merge_rule import MergeRule

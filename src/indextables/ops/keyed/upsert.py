@@ -34,8 +34,15 @@ from indextables.ops.shared.commit import CommitResult, config_for, is_done
 from indextables.ops.shared.executor import Executor
 from indextables.ops.shared.schema import evolved, merged_schema
 from indextables.parquet.read.key_index import KeyIndex, Numbers, distinct_numbers
-from indextables.parquet.read.key_lookup import Home, Places, key_condition, live_places
-from indextables.parquet.read.read import Reading, read_batches, units_of
+from indextables.parquet.read.read import (
+    Home,
+    Places,
+    Reading,
+    key_condition,
+    live_places,
+    read_batches,
+    units_of,
+)
 from indextables.parquet.write.conform import conform, source_schema
 from indextables.parquet.write.write import Written, partition_texts
 from indextables.plan.merge_rule import MergeMode, MergeRule

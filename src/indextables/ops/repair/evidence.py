@@ -12,11 +12,18 @@ from typing import Final
 import orjson
 
 from indextables.errors import LogCorruptedError, ObjectNotFoundError
-from indextables.log.open.listing import Listing, list_log
+from indextables.log.open.load import Listing, list_log
 from indextables.log.wire.actions import CommitInfo
-from indextables.log.wire.files import Torn, Unverified, Verdict, Whole, last_info, mostly_blank
+from indextables.log.wire.files import (
+    LogFile,
+    Torn,
+    Unverified,
+    Verdict,
+    Whole,
+    last_info,
+    mostly_blank,
+)
 from indextables.log.wire.lines import Place, count_lines, loads, written_lines
-from indextables.log.wire.names import LogFile
 from indextables.ops.repair.findings import Finding, disagreement
 from indextables.ops.repair.log_place import LogPlace
 from indextables.ops.repair.unpack import read_chunks

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from indextables.errors import RepairError
-from indextables.log.wire.names import LogNames
+from indextables.log.wire.files import LogNames
 from indextables.storage import LogStore, open_store
 from indextables.storage.location import Location, root_of
 

@@ -15,8 +15,7 @@ from indextables.log.open.load import load
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import CommitInfo, StateAction
 from indextables.log.wire.codec import encode_action
-from indextables.log.wire.files import any_info, read_body
-from indextables.log.wire.names import WIDTH, LogFile
+from indextables.log.wire.files import WIDTH, LogFile, any_info, read_body
 from indextables.ops.repair.log_place import LogPlace
 from indextables.ops.repair.plan import RepairPlan
 from indextables.ops.repair.state import difference

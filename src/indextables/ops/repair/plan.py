@@ -13,7 +13,7 @@ import pyarrow as pa
 from indextables.config import Config
 from indextables.core.stats.truncate import TruncationMetrics
 from indextables.errors import IndexTablesError, LogCorruptedError, RepairError, StorageError
-from indextables.log.open.listing import Listing
+from indextables.log.open.load import Listing
 from indextables.log.state.segments import TOMBSTONES, Segment, Shape
 from indextables.log.state.snapshot import Files, Snapshot
 from indextables.log.wire.actions import check_writable

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from indextables.errors import RepairError
-from indextables.log.wire.names import LogNames
+from indextables.log.wire.files import LogNames
 from indextables.ops.repair.evidence import Evidence, FileEvidence, commit_of
 from indextables.ops.repair.findings import Finding, disagreement, incomplete
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from indextables.errors import RepairError
-from indextables.log.open.listing import Listing, list_log
+from indextables.log.open.load import Listing, list_log
 from indextables.ops.repair.log_place import LogPlace
 from indextables.ops.repair.new_log import origin_of
 from indextables.ops.repair.plan import fingerprint

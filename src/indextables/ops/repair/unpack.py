@@ -13,9 +13,8 @@ from indextables.errors import StorageError
 from indextables.log.state.parts import part_of
 from indextables.log.state.segments import PartTable, Segment, conform
 from indextables.log.state.snapshot import Files, Snapshot
-from indextables.log.wire.files import inflated
+from indextables.log.wire.files import LogFile, inflated
 from indextables.log.wire.lines import Place
-from indextables.log.wire.names import LogFile
 from indextables.ops.repair.log_place import LogPlace
 from indextables.ops.repair.shorten import Shortener
 from indextables.storage import LogStore

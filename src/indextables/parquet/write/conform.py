@@ -26,7 +26,7 @@ from indextables.core.types import (
 )
 from indextables.core.types.arrow import check_arrow_levels
 from indextables.errors import SchemaMismatchError, UnsupportedTypeError
-from indextables.parquet.read.align import align
+from indextables.parquet.read.split import align
 
 
 def as_reader(data: Any) -> pa.RecordBatchReader:

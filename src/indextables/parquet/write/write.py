@@ -24,7 +24,7 @@ from indextables.core.stats.truncate import (
 from indextables.core.types import FieldPath, StructType
 from indextables.errors import SchemaMismatchError
 from indextables.log.wire.actions import Add
-from indextables.parquet.read.key_lookup import Home
+from indextables.parquet.read.read import Home
 from indextables.parquet.write.split_writer import ParquetSplit, float_fields, nan_columns
 from indextables.plan.column_sets import TAG
 from indextables.storage.base import LogStore

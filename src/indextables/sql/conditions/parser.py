@@ -9,18 +9,311 @@ because `a = 1 BETWEEN x AND y` means another thing to it than to Spark.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any, Final, TypeAlias
 
 from indextables.core.predicate.datetimes import session_zone
-from indextables.core.predicate.nodes import And, Not, Or, Predicate
-from indextables.core.predicate.tree import flatten
+from indextables.core.predicate.like import escape_like, like
+from indextables.core.predicate.nodes import (
+    And,
+    BoolRef,
+    Compare,
+    CompareOp,
+    Constant,
+    IsIn,
+    IsNan,
+    IsNull,
+    IsTrue,
+    Literal,
+    Not,
+    Opaque,
+    Operand,
+    Or,
+    Predicate,
+    Ref,
+    StartsWith,
+)
+from indextables.core.predicate.tree import flatten, fold
 from indextables.errors import PredicateError
-from indextables.sql.conditions.leaf import read_leaf
 from indextables.sql.conditions.opaque import opaque
-from indextables.sql.conditions.operands import Token, syntax_error, tokenize
+from indextables.sql.conditions.operands import Token, read_operand, syntax_error, tokenize
+
+# Comparisons of columns, constants and whole conditions.
+
+COMPARISONS: Final[dict[str, CompareOp]] = {
+    "=": "=",
+    "==": "=",
+    "<=>": "<=>",
+    "<>": "<>",
+    "!=": "<>",
+    "<": "<",
+    "<=": "<=",
+    "!>": "<=",
+    ">": ">",
+    ">=": ">=",
+    "!<": ">=",
+}
+"""What Spark writes for each comparison."""
+
+_FLIPPED: Final[dict[CompareOp, CompareOp]] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_FUNCTIONS: Final[dict[CompareOp, Callable[[Any, Any], bool]]] = {
+    "=": operator.eq,
+    "<=>": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def compare(op: CompareOp, left: Operand, right: Operand) -> Predicate | None:
+    """`left op right` with a column on the left; two constants are compared at once if that is sure."""
+    match left, right:
+        case Ref(), _:
+            return Compare(op, left, right)
+        case Literal(), Ref():
+            return Compare(_FLIPPED.get(op, op), right, left)
+        case Literal(a), Literal(b):
+            return _compare_constants(op, a, b)
+    return None
+
+
+def _compare_constants(op: CompareOp, a: Any, b: Any) -> Predicate | None:
+    if a is None or b is None:
+        return Constant(a is b) if op == "<=>" else Constant(None)
+    exact = isinstance(a, int | Decimal) and isinstance(b, int | Decimal)
+    if type(a) is type(b) and type(a) in {bool, int, Decimal, str, bytes}:
+        return Constant(_FUNCTIONS[op](a, b))
+    return Constant(_FUNCTIONS[op](a, b)) if exact and bool not in {type(a), type(b)} else None
+
+
+def is_word_of(operand: Operand, word: str) -> Predicate | None:
+    """`operand IS word` for a column or constant."""
+    match operand, word:
+        case Ref(), "NULL" | "UNKNOWN":
+            return IsNull(operand)
+        case Ref(), _:
+            return Compare("<=>", operand, Literal(word == "TRUE"))
+        case Literal(value), "NULL":
+            return Constant(value is None)
+        case Literal(None | bool() as value), _:
+            return Constant(value is {"UNKNOWN": None, "TRUE": True, "FALSE": False}[word])
+    return None
+
+
+def against_truth(op: CompareOp, inner: Predicate | None, truth: bool) -> Predicate | None:
+    """`condition op TRUE` and `condition op FALSE`."""
+    if inner is None:
+        return None
+    agrees = inner if truth else Not(inner)
+    match op:
+        case "=":
+            return agrees
+        case "<>":
+            return Not(agrees)
+        case "<=>":
+            return IsTrue(agrees)
+        case _:
+            return None
+
+
+# One condition without AND and OR: a comparison, IS, IN, BETWEEN, LIKE, or a boolean column.
+
+Nested: TypeAlias = Callable[[int, int], Predicate | None]
+"""Reads the condition between two places of the leaf; None if it is nested too deeply."""
+
+_NESTING: Final = frozenset(("(", ")", "[", "]", "CASE", "END"))
+_PREDICATES: Final = ("IS", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP")
+
+
+def read_leaf(tokens: Sequence[Token], zone: dt.tzinfo, nested: Nested) -> Predicate | None:
+    """The condition these tokens spell, None where it is none of the known forms."""
+    top = _top_level(tokens)
+    leaf = _Leaf(tokens, zone, nested)
+    comparisons = [i for i in top if tokens[i].is_symbol(*COMPARISONS)]
+    keywords = [i for i in top if tokens[i].is_word(*_PREDICATES) and i > 0]
+    if len(keywords) == 1 and not any(i > keywords[0] for i in comparisons):
+        return leaf.predicate(keywords[0])
+    if not keywords and len(comparisons) == 1:
+        return leaf.comparison(comparisons[0])
+    if not keywords and not comparisons:
+        return leaf.bare()
+    return None
+
+
+def _top_level(tokens: Sequence[Token]) -> list[int]:
+    """The places outside all brackets and outside CASE … END."""
+    places, depth, cases = [], 0, 0
+    for i, token in enumerate(tokens):
+        mark = token.keyword or (token.kind == "symbol" and token.value)
+        if mark not in _NESTING:  # nearly all of a long list
+            if depth == 0:
+                places.append(i)
+            continue
+        ends_case = cases > 0 and token.is_word("END")  # a column may be called end
+        closes = ends_case or token.is_symbol(")", "]")
+        depth -= closes
+        if depth == 0 and not closes:
+            places.append(i)
+        begins_case = token.is_word("CASE")
+        cases += begins_case - ends_case
+        depth += begins_case or token.is_symbol("(", "[")
+    return places
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    tokens: Sequence[Token]
+    zone: dt.tzinfo
+    nested: Nested
+
+    def operand(self, start: int, stop: int) -> Operand | None:
+        return read_operand(self.tokens[start:stop], self.zone)
+
+    def condition(self, start: int, stop: int) -> Predicate | None:
+        """A condition that is itself an operand: `(a > 1) = TRUE`, `a > 1 IS TRUE`."""
+        tokens = self.tokens[start:stop]
+        has_brackets = tokens and tokens[0].is_symbol("(")
+        if not has_brackets and not any(token.is_symbol(*COMPARISONS) for token in tokens):
+            return None
+        found = self.nested(start, stop)
+        # `(a + 1)` looks like a condition until it is read: then all of it is the engine's
+        return None if found is None or fold(found, _has_opaque) else found
+
+    def comparison(self, at: int) -> Predicate | None:
+        op = COMPARISONS[self.tokens[at].value]
+        left, right = self.operand(0, at), self.operand(at + 1, len(self.tokens))
+        if left is not None and right is not None:
+            return compare(op, left, right)
+        if isinstance(right, Literal) and isinstance(right.value, bool):
+            return against_truth(op, self.condition(0, at), right.value)
+        if isinstance(left, Literal) and isinstance(left.value, bool):
+            return against_truth(op, self.condition(at + 1, len(self.tokens)), left.value)
+        return None
+
+    def predicate(self, at: int) -> Predicate | None:
+        negated = self.tokens[at - 1].is_word("NOT")
+        subject = at - negated
+        match self.tokens[at].keyword:
+            case "IS":
+                return None if negated else self._is(at)
+            case "IN":
+                found = self._in(subject, at)
+            case "BETWEEN":
+                found = self._between(subject, at)
+            case "LIKE":
+                found = self._like(subject, at)
+            case _:
+                return None
+        return Not(found) if negated and found is not None else found
+
+    def _is(self, at: int) -> Predicate | None:
+        words = [token.keyword for token in self.tokens[at + 1 :]]
+        negated = words[:1] == ["NOT"]
+        words = words[negated:]
+        subject = self.operand(0, at)
+        if words[:2] == ["DISTINCT", "FROM"]:
+            other = self.operand(at + negated + 3, len(self.tokens))
+            same = compare("<=>", subject, other) if subject and other else None
+            return Not(same) if same is not None and not negated else same
+        if len(words) != 1 or words[0] not in {"NULL", "UNKNOWN", "TRUE", "FALSE"}:
+            return None
+        found = is_word_of(subject, words[0]) if subject else self._condition_is(at, words[0])
+        return Not(found) if negated and found is not None else found
+
+    def _condition_is(self, at: int, word: str) -> Predicate | None:
+        inner = self.condition(0, at)
+        if inner is None:
+            return None
+        is_true, is_false = IsTrue(inner), IsTrue(Not(inner))
+        return {"TRUE": is_true, "FALSE": is_false}.get(word, And((Not(is_true), Not(is_false))))
+
+    def _in(self, subject: int, at: int) -> Predicate | None:
+        ref = self.operand(0, subject)
+        values = self._list(at + 1, len(self.tokens))
+        if not isinstance(ref, Ref) or values is None:
+            return None
+        literals = tuple([v for v in values if isinstance(v, Literal)])
+        return IsIn(ref, literals) if len(literals) == len(values) else None
+
+    def _list(self, start: int, stop: int) -> list[Operand | None] | None:
+        """The operands between parentheses that enclose everything from start to stop."""
+        inside = self.tokens[start + 1 : stop - 1]
+        if (
+            stop - start < 2
+            or not self.tokens[start].is_symbol("(")
+            or not self.tokens[stop - 1].is_symbol(")")
+        ):
+            return None
+        if not inside:
+            return []
+        commas = [i for i in _top_level(inside) if inside[i].is_symbol(",")]
+        edges = [-1, *commas, len(inside)]
+        return [read_operand(inside[left + 1 : right], self.zone) for left, right in pairwise(edges)]
+
+    def _between(self, subject: int, at: int) -> Predicate | None:
+        middle = next(
+            (i for i in _top_level(self.tokens) if i > at and self.tokens[i].is_word("AND")), at
+        )
+        value = self.operand(0, subject)
+        low, high = self.operand(at + 1, middle), self.operand(middle + 1, len(self.tokens))
+        if value is None or low is None or high is None:
+            return None
+        above, below = compare(">=", value, low), compare("<=", value, high)
+        return And((above, below)) if above is not None and below is not None else None
+
+    def _like(self, subject: int, at: int) -> Predicate | None:
+        ref, stop, escape = self.operand(0, subject), len(self.tokens), "\\"
+        if stop - 2 > at and self.tokens[stop - 2].is_word("ESCAPE"):
+            stop, escape = stop - 2, self.tokens[stop - 1].value
+        pattern = self.operand(at + 1, stop)
+        if not isinstance(ref, Ref) or not isinstance(pattern, Literal) or len(escape) != 1:
+            return None
+        if pattern.value is None:
+            return Constant(None)
+        return like(ref, pattern.value, escape) if isinstance(pattern.value, str) else None
+
+    def bare(self) -> Predicate | None:
+        operand = self.operand(0, len(self.tokens))
+        match operand:
+            case Ref():
+                return BoolRef(operand)
+            case Literal(value) if value is None or isinstance(value, bool):
+                return Constant(value)
+            case Literal():
+                return None
+        return self._function()
+
+    def _function(self) -> Predicate | None:
+        arguments = self._list(1, len(self.tokens)) if len(self.tokens) > 2 else None
+        match self.tokens[0].keyword, arguments:
+            case "ISNULL", [Ref() as ref]:
+                return IsNull(ref)
+            case "ISNOTNULL", [Ref() as ref]:
+                return Not(IsNull(ref))
+            case "ISNAN", [Ref() as ref]:
+                return IsNan(ref)
+            case "EQUAL_NULL", [Ref() | Literal() as left, Ref() | Literal() as right]:
+                return compare("<=>", left, right)
+            case "STARTSWITH", [Ref() as ref, Literal(str() | bytes() as prefix)]:
+                return StartsWith(ref, prefix)
+            case "ENDSWITH", [Ref() as ref, Literal(str() as text)]:
+                return like(ref, "%" + escape_like(text))
+            case "CONTAINS", [Ref() as ref, Literal(str() as text)]:
+                return like(ref, f"%{escape_like(text)}%")
+            case _:
+                return None
+
+
+def _has_opaque(node: Predicate, inner: tuple[bool, ...]) -> bool:
+    return isinstance(node, Opaque) or any(inner)
+
 
 _OPENING: Final = {")": "(", "]": "["}
 _PRECEDENCE: Final = {"(": 0, "OR": 1, "AND": 2, "NOT": 3}

@@ -18,8 +18,7 @@ from indextables.engines.spark.change.clauses import Clause, Scopes, merge_claus
 from indextables.engines.spark.change.rows import IN_SOURCE, Target, changed_rows, joined
 from indextables.engines.spark.jvm.attributes import column_of, each
 from indextables.engines.spark.jvm.gateway import jvm_tools
-from indextables.engines.spark.place.formats import SHORT_NAME
-from indextables.engines.spark.place.tables import SparkTable
+from indextables.engines.spark.place.tables import SHORT_NAME, SparkTable
 from indextables.engines.spark.scan.conditions import to_predicate
 from indextables.engines.spark.scan.relation import native_frame
 from indextables.engines.spark.statement.plan_rewrite import Rewriter, frame_of

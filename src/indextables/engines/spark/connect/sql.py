@@ -16,8 +16,7 @@ from pyspark.sql import DataFrame
 
 from indextables.config import PREFIX, Config
 from indextables.engines.spark.connect.read import open_table, read_table
-from indextables.engines.spark.place.formats import SHORT_NAME
-from indextables.engines.spark.place.tables import snapshot_of
+from indextables.engines.spark.place.tables import SHORT_NAME, snapshot_of
 from indextables.errors import IndexTablesError, PredicateError
 from indextables.log.transaction_log import TransactionLog
 from indextables.sql import commands

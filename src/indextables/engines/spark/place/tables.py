@@ -116,3 +116,21 @@ def _milliseconds(session: SparkSession, value: Any) -> int:
             hint="it is a date or a time such as 2024-01-31 or 2024-01-31 12:00:00",
         )
     return micros // 1000
+
+
+# The names under which Spark's readers and writers know a table.
+
+SHORT_NAME: Final = "indextables"
+
+NAMES: Final = frozenset(
+    {
+        SHORT_NAME,
+        "io.indextables.spark.core.indextables4sparktableprovider",
+    }
+)
+"""Lower-cased: the short name, and the long name of the JVM implementation of this format."""
+
+
+def is_ours(source: str) -> bool:
+    """Whether a format name, in any case, means a table of ours."""
+    return source.lower() in NAMES

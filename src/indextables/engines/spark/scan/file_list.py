@@ -15,8 +15,7 @@ from pyspark.sql import SparkSession
 
 from indextables.core.prune.source import FileMask
 from indextables.core.types import StructType
-from indextables.engines.spark.jvm.gateway import jvm_tools
-from indextables.engines.spark.jvm.handles import handles
+from indextables.engines.spark.jvm.gateway import handles, jvm_tools
 from indextables.engines.spark.scan.lineage import Lineage
 from indextables.engines.spark.scan.partition_rows import (
     build_rows,

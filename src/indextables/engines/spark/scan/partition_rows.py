@@ -21,8 +21,7 @@ from pyspark.sql import functions as sf
 from indextables.core.prune.partitions import partition_value
 from indextables.core.stats.wire import encode_value
 from indextables.core.types import DataType, DecimalType, ListType, MapType, PrimitiveType, StructType
-from indextables.engines.spark.jvm.gateway import JvmTools, jvm_tools
-from indextables.engines.spark.jvm.handles import handles
+from indextables.engines.spark.jvm.gateway import JvmTools, handles, jvm_tools
 from indextables.engines.spark.scan.lineage import COLUMNS as LINEAGE
 from indextables.engines.spark.scan.lineage import Lineage
 from indextables.errors import LogCorruptedError

@@ -14,8 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from indextables.engines.spark.jvm.callbacks import jvm_callback
 from indextables.engines.spark.jvm.gateway import jvm_tools
-from indextables.engines.spark.place.formats import SHORT_NAME
-from indextables.engines.spark.place.tables import open_table
+from indextables.engines.spark.place.tables import SHORT_NAME, open_table
 from indextables.engines.spark.scan.reader import read_table
 from indextables.errors import ConfigError
 from indextables.log.state.snapshot import Snapshot
