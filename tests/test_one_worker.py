@@ -1,4 +1,4 @@
-"""Under xdist every test of `tests/spark` runs on one worker, and the other tests use all of them."""
+"""Under xdist every test of `tests/engines/spark` runs on one worker, and the other tests use all of them."""
 
 from __future__ import annotations
 
@@ -45,10 +45,11 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\n")
     log = str(tmp_path / "log")
     for i in range(5):
-        for folder, count in (("core", 20), ("spark", 3)):
-            file = tmp_path / f"tests/{folder}/test_{folder}_{i}.py"
+        for folder, count in (("core", 20), ("engines/spark", 3)):
+            kind = folder.rpartition("/")[2]
+            file = tmp_path / f"tests/{folder}/test_{kind}_{i}.py"
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(RECORD.format(kind=folder, count=count, log=log))
+            file.write_text(RECORD.format(kind=kind, count=count, log=log))
     return tmp_path
 
 
@@ -69,4 +70,4 @@ def test_it_does_no_harm_where_there_is_nothing_to_share(project, args):
 
 def test_a_worker_without_tests_is_not_waited_for(project):
     """Of Spark tests only, all run on one worker, and the other one ends."""
-    assert len(set(run(project, "-p", "xdist", "-n2", "tests/spark"))) == 1
+    assert len(set(run(project, "-p", "xdist", "-n2", "tests/engines/spark"))) == 1

@@ -1,6 +1,6 @@
 """How the tests share the workers of pytest-xdist: all that use Spark run on one, so one JVM is started.
 
-The tests of `tests/spark` are the longest of all and begin at once, on the first worker. Every other
+The tests of `tests/engines/spark` are the longest of all and begin at once, on the first worker. Every other
 test goes to whichever worker has least to do: the others from the start, the first when Spark is done.
 """
 
@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
-TOGETHER: Final = "tests/spark/"
+TOGETHER: Final = "tests/engines/spark/"
 
 
 @pytest.hookimpl(optionalhook=True)  # the hook is unknown where xdist is switched off

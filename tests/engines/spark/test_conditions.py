@@ -16,7 +16,7 @@ from indextables.sql.conditions.parser import parse_predicate
 from support.nasty import COLUMNS, nasty_table
 from support.times import DATES, TIMES
 
-CASES = Path(__file__).parents[1] / "sql" / "conditions.txt"
+CASES = Path(__file__).parents[2] / "sql" / "conditions.txt"
 CONDITIONS = [
     line for line in CASES.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")
 ]
