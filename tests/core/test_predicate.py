@@ -9,7 +9,7 @@ import pytest
 
 from indextables.core.predicate.col import Column, col
 from indextables.core.predicate.nodes import And, BoolRef, Compare, Literal, Node, Not, Or, Ref
-from indextables.core.predicate.to_sql import to_sql
+from indextables.core.predicate.to_sql import to_spark_sql, to_sql
 from indextables.errors import PredicateError, UnknownColumnError
 
 A = Ref(("a",))
@@ -50,6 +50,12 @@ BUILT = [
     (~col("a"), "NOT (a)"),
     (~(col("a") > 1), "NOT (a > 1)"),
 ]
+
+
+def test_an_empty_list_is_false_in_the_text_of_every_engine() -> None:
+    """Regression: Spark refuses `a IN ()`, and DuckDB says NULL of NULL, so that NOT of it lost rows."""
+    nothing = ~col("a").isin([])
+    assert to_spark_sql(nothing) == to_sql(nothing, "duckdb") == "NOT (FALSE)"
 
 
 @pytest.mark.parametrize(("built", "sql"), BUILT, ids=[sql for _, sql in BUILT])

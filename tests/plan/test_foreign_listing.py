@@ -258,6 +258,51 @@ def test_a_slice_is_replaced_by_the_next_base_of_its_group():
     assert is_kept([*old, new], timeline=compacting)
 
 
+def named_by_its_commit(instant, **ends):
+    """A log file as tables of version 8 and later name it; the base it lies over is not in its name."""
+    return log(f".g_{instant}.log.1_0-1097-3150", 1, data(instant), instant=instant, **ends)
+
+
+def test_a_log_that_was_completed_after_a_compaction_was_asked_for_is_not_of_the_past():
+    """Regression: it began before the base that the compaction wrote, and was dropped with its rows."""
+    compacted = base("new", "20251220210129235", n=(1, 9))
+    old = base("old", "20251220210108078", n=(1, 9))
+    late = named_by_its_commit("20251220210128625", n=(90, 110))
+    instants = ["20251220210108078", "20251220210128625", "20251220210129235"]
+    times = {instants[0]: "20251220210110000", instants[2]: "20251220210129883"}
+
+    def completed(at):
+        return Timeline(instants, completed_at={**times, instants[1]: at})
+
+    for moment in ("20251220210129236", "20251220210129235"):
+        assert is_kept([old, compacted, late], timeline=completed(moment))
+    assert not is_kept([old, compacted, late], timeline=completed("20251220210129190"))
+    # the same where the old base was cleaned, or there never was one
+    assert is_kept([compacted, late], timeline=completed("20251220210129300"))
+    assert not is_kept([compacted, late], timeline=completed("20251220210129190"))
+
+
+def test_a_log_of_which_nobody_knows_when_it_was_completed_is_kept():
+    """It may lie over the new base; only one that is named by an older base is surely of the past."""
+    new = base("new", "003", n=(1, 9))
+    unknown = named_by_its_commit("002", n=(90, 110))
+    assert is_kept([base(n=(1, 9)), new, unknown])
+    assert is_kept(
+        [new, unknown], timeline=Timeline(["001", "002", "003"], completed_at={"003": "0035"})
+    )
+    assert not is_kept([base(n=(1, 9)), new, log("a", 1, data("002"), n=(90, 110))])
+
+
+def test_an_older_delete_that_was_completed_later_is_read_with_the_new_base():
+    """Its keys hide rows of the base, though it began before it."""
+    new = base("new", "003", id=(1, 9), n=(90, 110))
+    late = log(".g_002.log.1", 1, delete("002"), instant="002", id=(1, 9))
+    times = Timeline(["001", "002", "003"], completed_at={"002": "0031"})
+    assert pruned([new, late], "n = 100", timeline=times).logs.tolist() == [False, True]
+    early = Timeline(["001", "002", "003"], completed_at={"002": "0021"})
+    assert pruned([new, late], "n = 100", timeline=early).logs.tolist() == [False, False]
+
+
 # -- other ways of merging ---------------------------------------------------------------------------
 
 
@@ -450,6 +495,8 @@ def test_a_timeline_that_makes_no_sense_is_refused():
         Timeline(["001"], pending="002")
     with pytest.raises(ConfigError, match="completed instants are not a list of texts"):
         Timeline([1, 2])
+    with pytest.raises(ConfigError, match="completed"):
+        Timeline(["002"], completed_at={"002": "001"})
 
 
 def test_a_file_needs_a_value_of_every_partition_column():

@@ -45,7 +45,8 @@ class ListedFile:
     group: str
     """The file group it belongs to."""
     instant: str
-    """The instant its slice begins with: a base file's own, and the one in a log file's name."""
+    """The instant in its name: a base file's own; of a log file that of its slice's base in tables before
+    version 8 of Hudi, and that of the commit that wrote it from then on."""
     kind: Literal["base", "log"] = "base"
     version: int = 0
     """The place of a log file among those of its slice."""
@@ -64,16 +65,14 @@ def slices_from_listing(
     """The slices of a listing, ready for `prune_slices`; arrays are in the order of the files.
 
     Of each file group the slice that a reader sees now is judged: the newest committed base file, and
-    the log files that belong to it or to a base that is still to come.
+    the log files that belong to it or to a base that is still to come. A log file that began before that
+    base lies over it all the same if it was completed later, or if nobody knows when it was completed.
     """
     listed = list(files)
     _check(listed)
-    newest: dict[str, str] = {}
-    for file in listed:
-        if file.kind == "base" and timeline.state_of(file.instant) is State.COMMITTED:
-            newest[file.group] = max(file.instant, newest.get(file.group, ""))
+    bases = _Bases.of(listed, timeline)
     undone = _Undone.of(listed, timeline)
-    found = [_classify(file, timeline, newest.get(file.group, ""), undone) for file in listed]
+    found = [_classify(file, timeline, bases, undone) for file in listed]
     order = sorted(range(len(listed)), key=lambda i: _place(listed[i]))
     seq = np.empty(len(listed), np.int64)
     seq[order] = np.arange(len(listed))
@@ -119,6 +118,34 @@ def _place(file: ListedFile) -> tuple[bool, str, int, str]:
 
 
 @dataclass(frozen=True, slots=True)
+class _Bases:
+    """The base files of each group: which files are of the past because of them."""
+
+    newest: Mapping[str, str]
+    """By group, the instant of the newest committed one."""
+    all: frozenset[tuple[str, str]]
+    """Group and instant of every one."""
+
+    @classmethod
+    def of(cls, files: Iterable[ListedFile], timeline: Timeline) -> _Bases:
+        newest: dict[str, str] = {}
+        bases = [file for file in files if file.kind == "base"]
+        for file in bases:
+            if timeline.state_of(file.instant) is State.COMMITTED:
+                newest[file.group] = max(file.instant, newest.get(file.group, ""))
+        return cls(newest, frozenset((file.group, file.instant) for file in bases))
+
+    def replace(self, file: ListedFile, timeline: Timeline) -> bool:
+        """Whether a newer base has what the file holds; False where that is not sure."""
+        newest = self.newest.get(file.group, "")
+        if (file.group, file.instant) in self.all:
+            return file.instant < newest  # a base, or a log file that is named by its base
+        # A compaction folds what was completed when it was asked for, and not what had only begun.
+        completed = timeline.completed_at.get(file.instant)
+        return completed is not None and completed < newest
+
+
+@dataclass(frozen=True, slots=True)
 class _Undone:
     """How far rollback blocks reach back: only what was written before one is cancelled by it."""
 
@@ -149,11 +176,11 @@ class _Undone:
 
 
 def _classify(
-    file: ListedFile, timeline: Timeline, newest_base: str, undone: _Undone
+    file: ListedFile, timeline: Timeline, bases: _Bases, undone: _Undone
 ) -> tuple[Block, State]:
     """What a file is as a whole: its blocks with rows count first, then those that hide rows."""
     blocks = _blocks(file, timeline, undone)
-    if file.instant < newest_base:
+    if bases.replace(file, timeline):
         return blocks[0][0], State.REPLACED
     for wanted in (Block.DATA, Block.DELETE):
         if (wanted, State.COMMITTED) in blocks:

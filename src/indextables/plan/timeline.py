@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from indextables.errors import ConfigError
@@ -23,6 +23,8 @@ class Timeline:
     rolled_back: Collection[str] = ()
     start: str | None = None
     """Instants before it are archived, which only completed ones are; None: the first completed one."""
+    completed_at: Mapping[str, str] = field(default_factory=dict)
+    """When an instant was completed, if that is known: `<instant>_<completed>.deltacommit` says it."""
     _states: dict[str, State] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -32,6 +34,7 @@ class Timeline:
                 f"the instant {both[0]!r} is completed and pending at once",
                 hint="take both lists from one look at the timeline",
             )
+        _check_completion(self.completed_at)
         states = dict.fromkeys(lists["rolled_back"], State.ROLLED_BACK)
         states |= dict.fromkeys(lists["pending"], State.FAILED)
         states |= dict.fromkeys(lists["completed"], State.COMMITTED)
@@ -55,6 +58,15 @@ class Timeline:
 
 
 _LISTS = ("completed", "pending", "rolled_back")
+
+
+def _check_completion(times: Mapping[str, str]) -> None:
+    for instant, time in times.items():
+        if not isinstance(instant, str) or not isinstance(time, str) or time < instant:
+            raise ConfigError(
+                f"the instant {instant!r} cannot have been completed at {time!r}",
+                hint="completed_at has texts as the timeline spells them, none before its instant",
+            )
 
 
 def _instants(name: str, found: Collection[str]) -> set[str]:

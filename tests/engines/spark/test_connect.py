@@ -90,6 +90,22 @@ def test_rows_are_those_of_a_classic_session(connect, spark, table, where):
     assert rows(read(connect, table, where=where).drop("st"), "id") == wanted
 
 
+def test_a_condition_skips_no_split_where_the_session_reads_it_otherwise(connect, tmp_path):
+    """Regression: the client took a backslash for an escape where the server does not, and rows were missing."""
+    path = str(tmp_path / "t")
+    texts = pa.table({"s": ["a\\b", "x"]})
+    write_table(path, texts, splits=2)
+    for setting, where in (
+        ("spark.sql.parser.escapedStringLiterals", r"s = 'a\b'"),
+        ("spark.sql.ansi.doubleQuotedIdentifiers", """ "s" <> 'x' """),
+    ):
+        connect.conf.set(setting, "true")
+        try:
+            assert rows(read(connect, path, where=where), "s") == [("a\\b",)]
+        finally:
+            connect.conf.unset(setting)
+
+
 def test_a_condition_that_spark_does_not_understand_is_an_error_of_spark(connect, table):
     """In Spark's words, as it would be for any DataFrame."""
     from pyspark.errors import AnalysisException, ParseException

@@ -79,6 +79,31 @@ def test_an_overwrite_of_partitions_replaces_what_spark_would(
     assert {row.id for row in spark.table(two).collect()} == left
 
 
+@pytest.mark.parametrize("key", [{}, {"recordKey": "id"}], ids=["rows", "keyed"])
+@pytest.mark.parametrize(
+    ("mode", "overwrite"),
+    [
+        ("static", "INSERT OVERWRITE {t} PARTITION (p = NULL) VALUES (9)"),
+        ("dynamic", "INSERT OVERWRITE {t} PARTITION (p = NULL) VALUES (9)"),
+        ("dynamic", "INSERT OVERWRITE {t} PARTITION (p) VALUES (9, NULL)"),
+        ("dynamic", "INSERT OVERWRITE {t} VALUES (9, '')"),
+    ],
+)
+def test_the_partition_of_null_alone_can_be_overwritten(
+    spark, tmp_path, configured, key, mode, overwrite
+):
+    """Regression: NULL beside no other value was asked for as `IN ()`, which Spark does not read."""
+    name = f"indextables.`{tmp_path}/n`"
+    frame = spark.createDataFrame([(1, "a"), (2, None), (3, None)], "id int, p string").coalesce(1)
+    frame.write.format("indextables").partitionBy("p").options(**key).save(f"{tmp_path}/n")
+    configured("spark.sql.sources.partitionOverwriteMode", mode)
+    spark.sql(overwrite.format(t=name))
+    assert {tuple(row) for row in spark.table(name).collect()} == {(1, "a"), (9, None)}
+    if mode == "dynamic":
+        spark.sql(f"INSERT OVERWRITE {name} SELECT * FROM {name} WHERE false")
+        assert spark.table(name).count() == 2
+
+
 @pytest.mark.parametrize(
     ("clause", "words"),
     [("a = 'x', b = 'soon'", "'soon' is no value"), ("id = 1, a = 'x'", "no partition column")],

@@ -352,7 +352,7 @@ def test_an_insert_is_taken_apart(spark, t, p, seen):
     assert fixed.columns == ("id", "name")
     assert (named.by_name, named.rows.columns) == (True, ["id"])
     assert [row.id for row in common.rows.collect()] == [7]
-    assert replaced.replace_where == "(id > 5)"
+    assert replaced.replace_where.sql() == "(id > 5)"
     assert [tuple(row) for row in values.rows.collect()] == [(1, "x")]
 
 

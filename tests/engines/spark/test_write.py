@@ -628,3 +628,44 @@ def test_writers_at_the_same_time_lose_nothing(spark, path, numbers):
     counts = spark.read.format(FORMAT).load(path).groupBy("part").count().collect()
     assert sorted(map(tuple, counts)) == [(k, 100) for k in range(4)]
     assert Table(path).check(deep=True).ok
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "condition"),
+    [
+        ("parser.escapedStringLiterals", "true", r"s = 'a\b'"),
+        ("parser.escapedStringLiterals", "true", r"s = 'a\\b'"),
+        ("ansi.doubleQuotedIdentifiers", "true", """ "s" = 'x' """),
+        ("ansi.enabled", "false", "id = '2.5'"),
+        ("ansi.enabled", "false", "id = 'no number'"),
+        ("ansi.enabled", "false", "s = 'x' AND id <> 'no number'"),
+        ("timestampType", "TIMESTAMP_NTZ", "t >= TIMESTAMP '2024-01-02 00:00:00'"),
+        ("session.timeZone", "Asia/Tokyo", "t >= '2024-01-02 00:00:00'"),
+    ],
+)
+@pytest.mark.parametrize("key", [{}, {"recordKey": "id"}], ids=["rows", "keyed"])
+def test_an_overwrite_replaces_the_rows_that_a_delete_takes_out(
+    spark, path, configured, key, setting, value, condition
+):
+    """Regression: replaceWhere was read with fixed settings, and replaced other rows than the session meant."""
+    schema = "id int, s string, t timestamp"
+    values = "(1, 'a\\\\b', '2024-01-01'), (2, 'x', '2024-01-02'), (3, 'a\\\\\\\\b', '2024-01-03')"
+    frame = spark.sql(f"SELECT id, s, CAST(t AS TIMESTAMP) t FROM VALUES {values} AS v(id, s, t)")
+    frame = spark.createDataFrame(frame.collect(), schema)
+    configured(f"spark.sql.{setting}", value)
+    left = []
+    for number, replace_rows in enumerate(
+        (
+            lambda name, _: spark.sql(f"DELETE FROM {name} WHERE {condition}"),
+            lambda name, _: spark.sql(f"INSERT INTO {name} REPLACE WHERE {condition} SELECT * FROM {name} WHERE false"),
+            lambda _, to: frame.limit(0).write.format(FORMAT).mode("overwrite").option("replaceWhere", condition).save(to),
+            lambda name, _: frame.limit(0).writeTo(name).overwrite(F.expr(condition)),
+        )
+    ):  # fmt: skip
+        table = f"{path}{number}"
+        frame.write.format(FORMAT).options(**key).save(table)
+        replace_rows(f"{FORMAT}.`{table}`", table)
+        left.append(sorted(row.id for row in spark.read.format(FORMAT).load(table).collect()))
+    assert left == [left[0]] * len(left)
+    if len(left[0]) < frame.count():
+        assert Table(f"{path}2").history()[0].parameters["predicate"] == condition

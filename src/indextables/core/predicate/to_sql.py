@@ -104,6 +104,8 @@ class _Dialect:
                 return f"isnan({self.ref(ref)})" if self.name == "spark" else self.nan_test(ref)
             case BoolRef(ref):
                 return self.ref(ref)
+            case IsIn(values=()) if self.exact or self.name == "duckdb":
+                return "FALSE"  # of NULL too: Spark takes no empty list, and DuckDB's answer is NULL
             case IsIn(ref, values):
                 return f"{self.ref(ref)} IN ({', '.join(map(self.literal, values))})"
             case StartsWith():

@@ -21,6 +21,10 @@ from indextables.engines.spark.scan.ui_labels import describing
 from indextables.engines.spark.statement import statement_reader as dml
 from indextables.engines.spark.statement.plan_rewrite import Rewriter, frame_of, name_path
 from indextables.engines.spark.statement.statements import nothing
+from indextables.engines.spark.statement.unsupported import (
+    refuse_catalog_statement,
+    refuse_explained_change,
+)
 from indextables.engines.spark.write.executor import SparkExecutor, spark_executor
 from indextables.errors import IndexTablesError
 from indextables.log.transaction_log import TransactionLog
@@ -121,6 +125,7 @@ def _run(session: SparkSession, plan: Any) -> DataFrame | None:
     changed = dml.run(session, plan)
     if changed is not None:
         return changed
+    refuse_catalog_statement(session, plan)
     rewriter = Rewriter(session)
     rewrite = _REWRITES.get(name, _query)
     return rewrite(session, plan, rewriter)
@@ -132,6 +137,8 @@ def _query(session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame | 
 
 
 def _explain(session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame | None:
+    refuse_explained_change(session, plan.logicalPlan())
+    refuse_catalog_statement(session, plan.logicalPlan())
     inner = rewriter.rewrite(plan.logicalPlan())
     if not rewriter.replaced:
         return None

@@ -14,10 +14,9 @@ from pyspark.sql.classic.column import _to_java_column
 from pyspark.sql.merge import MergeIntoWriter
 from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 
-from indextables.core.predicate.nodes import Opaque, Predicate
-from indextables.core.predicate.tree import fold
 from indextables.engines.spark.change.change import change
 from indextables.engines.spark.change.insert import create_table, insert, insert_frame
+from indextables.engines.spark.change.replace_where import condition_of_column
 from indextables.engines.spark.change.writer import SaveMode, Write, execute
 from indextables.engines.spark.jvm.gateway import jvm_tools
 from indextables.engines.spark.patching import (
@@ -29,14 +28,12 @@ from indextables.engines.spark.patching import (
 )
 from indextables.engines.spark.place.options import WriteOptions
 from indextables.engines.spark.place.tables import SHORT_NAME, is_ours
-from indextables.engines.spark.scan.conditions import to_predicate
-from indextables.engines.spark.scan.reader import read_table
 from indextables.engines.spark.statement.clauses import partition_columns
 from indextables.engines.spark.statement.plan_rewrite import name_path, relation_path
 from indextables.engines.spark.statement.statements import HANDLERS, Change, Create, Insert
 from indextables.engines.spark.streaming import install as install_streaming
-from indextables.errors import ConfigError, PredicateError
-from indextables.ops.delete_overwrite import Condition, SamePartitions
+from indextables.errors import ConfigError
+from indextables.ops.delete_overwrite import SamePartitions
 
 _UPSERT: Final = "upsert"
 _MODES: Final[Mapping[str, SaveMode]] = {
@@ -211,11 +208,26 @@ def _v2(command: Any, act: Any) -> Any:
             if path is None:
                 original(self, *args)
             else:
+                if "AsSelect" not in plan.nodeName():
+                    _refuse_for_new_tables(self._jwriter.createCommand())
                 act(_write_to(self._df, path, plan), *args)
 
         return method
 
     return make
+
+
+def _refuse_for_new_tables(created: Any) -> None:
+    """What the chain of calls said of a table to be made; a write into one that is there would forget it."""
+    for given, method in (
+        (created.partitioning().nonEmpty(), "partitionedBy"),
+        (created.tableSpec().properties().nonEmpty(), "tableProperty"),
+    ):
+        if given:
+            raise ConfigError(
+                f"{method}() is about a new table, and this write goes into one that is there",
+                hint=f"leave it out; create() and createOrReplace() take {method}()",
+            )
 
 
 def _write_to(frame: DataFrame, path: str, plan: Any) -> Write:
@@ -238,8 +250,9 @@ def _append(write: Write) -> None:
 
 
 def _overwrite(write: Write, condition: Any) -> None:
-    where = _predicate(write, condition)
-    execute(replace(write, mode="overwrite", replaces=Condition(where)))
+    text = str(condition._jc.toString())  # noqa: SLF001
+    where = condition_of_column(write.session, write.path, condition, text)
+    execute(replace(write, mode="overwrite", replaces=where))
 
 
 def _overwrite_partitions(write: Write) -> None:
@@ -260,21 +273,6 @@ def _create_or_replace(write: Write) -> None:
 
 def _replacing(write: Write) -> Write:
     return replace(write, mode="overwrite", options=replace(write.options, overwrite_schema=True))
-
-
-def _predicate(write: Write, condition: Any) -> Predicate:
-    """A Column as a condition of ours; Spark resolves the names in it against the table."""
-    found = read_table(write.session, write.path).where(condition)
-    plan = found._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
-    if plan.nodeName() != "Filter":
-        plan = found._jdf.queryExecution().analyzed()  # noqa: SLF001
-    predicate = to_predicate(plan.condition())
-    if fold(predicate, lambda node, below: isinstance(node, Opaque) or any(below)):
-        raise PredicateError(
-            f"this condition cannot be used for an overwrite: {plan.condition().sql()}",
-            hint="compare columns with constants, or write with option('replaceWhere', 'SQL condition')",
-        )
-    return predicate
 
 
 _V2: Final = {

@@ -47,8 +47,10 @@ def partition_condition(values: Iterable[Mapping[str, str | None]], metadata: Me
 
 
 def _one_of(name: str, texts: list[str | None], kind: DataType) -> Predicate:
-    values = IsIn(Ref((name,)), tuple(_literal(text, kind) for text in texts if text is not None))
-    return values | IsNull(Ref((name,))) if None in texts else values
+    literals = tuple(_literal(text, kind) for text in texts if text is not None)
+    is_null: tuple[Predicate, ...] = (IsNull(Ref((name,))),) if None in texts else ()
+    values: tuple[Predicate, ...] = (IsIn(Ref((name,)), literals),) if literals else ()
+    return Or((*values, *is_null))
 
 
 def _is(name: str, text: str | None, kind: DataType) -> Predicate:

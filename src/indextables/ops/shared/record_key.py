@@ -27,6 +27,7 @@ def key_properties(
     partition_columns: Sequence[str],
 ) -> dict[str, str]:
     """What the properties say of the key, from the arguments or, as SQL gives them, from themselves."""
+    _refuse_misspelled(given)
     names = record_key or _names(given.get(RECORD_KEY, ""))
     mode = merge_mode or given.get(MERGE_MODE)
     if mode not in {None, *map(str, (MergeMode.RECORD, MergeMode.COLUMNS))}:
@@ -42,6 +43,16 @@ def key_properties(
         return {}
     key = _key_columns(schema, names, partition_columns)
     return {RECORD_KEY: json.dumps(key), MERGE_MODE: mode or MergeMode.RECORD.value}
+
+
+def _refuse_misspelled(given: Mapping[str, str]) -> None:
+    """A property that means the key but is not called so would be kept, and rows be there twice."""
+    for name in given:
+        for meant in (RECORD_KEY, MERGE_MODE):
+            if name != meant and name.replace("_", "").replace("-", "").lower() == meant.lower():
+                raise ConfigError(
+                    f"there is no property {name!r}", hint=f"did you mean {meant!r}?", key=name
+                )
 
 
 def _names(text: str) -> list[str]:

@@ -10,13 +10,14 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.config import Config
 from indextables.core.types import StructType, resolve, schema_from_json
-from indextables.engines.spark.change.writer import SaveMode, Write, condition_of, execute
+from indextables.engines.spark.change.replace_where import condition_of_expression
+from indextables.engines.spark.change.writer import SaveMode, Write, execute, with_key
 from indextables.engines.spark.place.options import WriteOptions
 from indextables.engines.spark.place.tables import open_table, settings_of
 from indextables.engines.spark.statement.clauses import FixedValue, fixed_partition
 from indextables.engines.spark.statement.statements import Create, Insert
 from indextables.engines.spark.write.fit import spark_type
-from indextables.errors import SchemaMismatchError, TableExistsError
+from indextables.errors import ConfigError, SchemaMismatchError, TableExistsError
 from indextables.log.state.snapshot import Snapshot
 from indextables.ops.create import create, new_metadata
 from indextables.ops.delete_overwrite import Condition, SamePartitions
@@ -25,20 +26,22 @@ from indextables.ops.shared.commit import partition_condition
 
 def insert(session: SparkSession, statement: Insert) -> None:
     """Carries out an INSERT INTO, INSERT OVERWRITE or INSERT … REPLACE WHERE."""
+    options = WriteOptions.of(statement.options)
     snapshot = open_table(session, statement.path).log.snapshot()
     fixed = fixed_partition(session, statement, snapshot)
     rows = _named(statement, snapshot, fixed)
     replaces: Condition | SamePartitions | None = None
     if statement.replace_where is not None:
-        replaces = condition_of(session, statement.replace_where)
+        replaces = condition_of_expression(session, statement.path, statement.replace_where)
     elif statement.overwrite and fixed:
-        replaces = _partitions(session, fixed, snapshot)
+        replaces = _partitions(options.is_dynamic(session), fixed, snapshot)
     is_overwrite = statement.overwrite or statement.replace_where is not None
     execute(
         Write(
             rows,
             statement.path,
             "overwrite" if is_overwrite else "append",
+            options,
             if_missing="error",
             assign=True,
             replaces=replaces,
@@ -79,11 +82,11 @@ def _by_position(rows: DataFrame, names: Sequence[str]) -> DataFrame:
 
 
 def _partitions(
-    session: SparkSession, fixed: Mapping[str, FixedValue], snapshot: Snapshot
+    is_dynamic: bool, fixed: Mapping[str, FixedValue], snapshot: Snapshot
 ) -> Condition | SamePartitions:
-    """What an OVERWRITE of these partitions replaces, the columns that it leaves open as the session says."""
+    """What an OVERWRITE of these partitions replaces; those it leaves open by rows where it is dynamic."""
     is_open = len(fixed) < len(snapshot.partition_columns)
-    if is_open and WriteOptions().is_dynamic(session):
+    if is_open and is_dynamic:
         return SamePartitions()
     metadata = replace(snapshot.metadata, partition_columns=tuple(fixed))
     return Condition(partition_condition([{name: each.text for name, each in fixed.items()}], metadata))
@@ -91,8 +94,11 @@ def _partitions(
 
 def create_table(session: SparkSession, statement: Create) -> None:
     """Carries out CREATE TABLE, CREATE TABLE … AS SELECT, and their OR REPLACE forms."""
+    if not statement.is_filled:
+        _refuse_for_rows(statement.options)
+    options = WriteOptions.of(statement.options)
     if statement.is_filled or statement.replace:
-        options = WriteOptions(overwrite_schema=statement.replace)
+        options = replace(options, overwrite_schema=statement.replace)
         mode: SaveMode = "ignore" if statement.if_not_exists else "error"
         if statement.replace:
             mode = "overwrite"
@@ -104,16 +110,33 @@ def create_table(session: SparkSession, statement: Create) -> None:
                 options,
                 statement.partition_by,
                 statement.properties,
+                description=statement.description,
             )
         )
         return
     log = open_table(session, statement.path).log
     schema: StructType = schema_from_json(statement.rows.schema.json())
     metadata = new_metadata(
-        schema, partition_by=statement.partition_by, properties=statement.properties
+        with_key(schema, options.record_key),
+        partition_by=statement.partition_by,
+        record_key=options.record_key,
+        merge_mode=options.merge_mode,
+        properties=statement.properties,
+        description=statement.description,
     )
     try:
         create(log.configured(Config.of(write=settings_of(session))), metadata)
     except TableExistsError:
         if not statement.if_not_exists:
             raise
+
+
+def _refuse_for_rows(options: Mapping[str, str]) -> None:
+    """A table without rows keeps its key; how rows are written is a matter of each write."""
+    for name in options:
+        if name.lower() not in {"recordkey", "mergemode", "path"}:
+            raise ConfigError(
+                f"OPTIONS ({name} …) of CREATE TABLE would be forgotten: it is an option of a write",
+                hint="give it with each write, or as a table property if it begins with spark.indextables.",
+                key=name,
+            )

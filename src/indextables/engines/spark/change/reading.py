@@ -166,11 +166,11 @@ class Reading:
             return None  # a subquery, or a source, reads the table itself: any row may matter
         plan = rows._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
         if self.operation != "MERGE":
-            return _scan_filter(plan)
+            return scan_filter(plan)
         while plan.nodeName() == "Project":
             plan = plan.child()
         # What the condition says of the table alone, and what follows from it, is right above its scan.
-        return _scan_filter(plan.left()) if plan.nodeName() == "Join" else None
+        return scan_filter(plan.left()) if plan.nodeName() == "Join" else None
 
 
 def _shown_action(action: Any) -> dict[str, str]:
@@ -179,7 +179,7 @@ def _shown_action(action: Any) -> dict[str, str]:
     return {"action": kind} | ({"predicate": condition.get().sql()} if condition.isDefined() else {})
 
 
-def _scan_filter(plan: Any) -> Predicate | None:
+def scan_filter(plan: Any) -> Predicate | None:
     """The condition of a filter right above a scan, TRUE without one; None if there is anything else."""
     while plan.nodeName() in {"Project", "SubqueryAlias"}:
         plan = plan.child()

@@ -10,10 +10,10 @@ from typing import Any, Final, Literal, TypeAlias
 from pyspark.sql import DataFrame, SparkSession
 
 from indextables.config import Config
-from indextables.core.predicate.nodes import Predicate
 from indextables.core.types import StructType
 from indextables.engines.spark.change.keyed_overwrite import KeyedExecutor, KeyedOverwrite
 from indextables.engines.spark.change.keyed_upsert import KeyedUpsert
+from indextables.engines.spark.change.replace_where import condition_of_text
 from indextables.engines.spark.place.hadoop import Place
 from indextables.engines.spark.place.options import WriteOptions, key_names
 from indextables.engines.spark.place.tables import SparkTable, open_table, settings_of
@@ -36,7 +36,6 @@ from indextables.ops.delete_overwrite import Condition, SamePartitions, overwrit
 from indextables.ops.replace import replace_table
 from indextables.ops.shared.commit import CommitResult
 from indextables.plan.merge_rule import RECORD_KEY, MergeRule
-from indextables.sql.conditions.parser import parse_predicate
 
 SaveMode: TypeAlias = Literal["append", "overwrite", "error", "ignore", "upsert"]
 IfMissing: TypeAlias = Literal["create", "error"]
@@ -57,6 +56,8 @@ class Write:
     """What a write into a table that is not there does."""
     assign: bool = False
     """Convert values as SQL's INSERT does."""
+    description: str | None = None
+    """The COMMENT of a new table."""
     replaces: Condition | SamePartitions | None = None
     """What an overwrite replaces, where the options do not say it."""
 
@@ -97,11 +98,20 @@ def _into_existing(write: Write, work: _Work) -> CommitResult | None:
             )
         case "ignore":
             return None
-        case "append" | "upsert" if write.mode == "upsert" or work.is_keyed:
+        case "overwrite" if write.options.overwrite_schema:
+            return work.replace(write)
+        case _:
+            work.check_key(write)
             work.check_partitions(write)
+            return _into_kept(write, work)
+
+
+def _into_kept(write: Write, work: _Work) -> CommitResult:
+    """A write into a table that stays what it is: its schema, its partitions and its key."""
+    match write.mode:
+        case "append" | "upsert" if write.mode == "upsert" or work.is_keyed:
             return work.upsert(write)
         case "append":
-            work.check_partitions(write)
             return append(
                 work.log,
                 work.executor,
@@ -110,13 +120,9 @@ def _into_existing(write: Write, work: _Work) -> CommitResult | None:
                 options=work.settings,
                 txn=write.options.txn,
             )
-        case "overwrite" if write.options.overwrite_schema:
-            return work.replace(write)
         case "overwrite" if work.is_keyed:
-            work.check_partitions(write)
             return work.overwrite(write)
         case "overwrite":
-            work.check_partitions(write)
             return overwrite(
                 work.log,
                 work.executor,
@@ -158,7 +164,6 @@ class _Work:
         return RECORD_KEY in self.log.snapshot().properties
 
     def upsert(self, write: Write) -> CommitResult:
-        self._check_key(write)
         return KeyedUpsert(
             write.session,
             self.table,
@@ -172,7 +177,6 @@ class _Work:
         ).run(write.frame)
 
     def overwrite(self, write: Write) -> CommitResult:
-        self._check_key(write)
         return KeyedOverwrite(
             self.executor,
             self.table,
@@ -182,16 +186,22 @@ class _Work:
             write.options.txn,
         ).run(write.frame)
 
-    def _check_key(self, write: Write) -> None:
+    def check_key(self, write: Write) -> None:
         """Whoever names a key, or how rows are merged, must name the table's own."""
         rule = MergeRule.of(self.log.snapshot().properties)
         asked, mode = write.options.record_key, write.options.merge_mode
+        if not rule.key and (asked or mode is not None):
+            raise ConfigError(
+                f"the table at {write.path} has no record key, so its rows cannot be written by one",
+                hint="leave out recordKey and mergeMode, or make the table anew with a key: "
+                "mode('overwrite') and option('overwriteSchema', 'true')",
+            )
         if asked and {name.lower() for name in asked} != {name.lower() for name in rule.key}:
             raise ConfigError(
                 f"the table has the record key {list(rule.key)}, this write names {list(asked)}",
                 hint="leave out recordKey: the table knows its key",
             )
-        if mode is not None and rule.key and mode != rule.mode:
+        if mode is not None and mode != rule.mode:
             raise ConfigError(
                 f"the table merges rows by {rule.mode.value}, this write says {mode!r}",
                 hint="leave out mergeMode: it is said once, when a table is created",
@@ -241,15 +251,16 @@ def _metadata(write: Write, replaced: Snapshot | None = None) -> Metadata:
             hint="option('recordKey', 'id') names the columns that identify a row",
         )
     return new_metadata(
-        _with_key(frame_schema(write.frame), key),
+        with_key(frame_schema(write.frame), key),
         partition_by=write.partition_by,
         record_key=key,
         merge_mode=write.options.merge_mode,
         properties=properties,
+        description=write.description,
     )
 
 
-def _with_key(schema: StructType, key: Sequence[str]) -> StructType:
+def with_key(schema: StructType, key: Sequence[str]) -> StructType:
     """The schema with key columns that are never NULL; a row where one is will stop the write."""
     names = {name.lower() for name in key}
     return StructType(
@@ -281,21 +292,20 @@ def _check_options(write: Write) -> None:
             "overwriteSchema replaces the whole table, not a part of it",
             hint="leave out replaceWhere and partitionOverwriteMode",
         )
+    says_what = write.replaces is not None and write.replaces != Condition()
+    if says_what and (options.overwrite_schema or options.replace_where is not None):
+        raise ConfigError(
+            "this write says itself what is replaced, and an option says it once more",
+            hint="leave out replaceWhere and overwriteSchema",
+        )
 
 
 def _replaced(write: Write) -> Condition | SamePartitions:
     if write.replaces is not None:
         return write.replaces
     if write.options.replace_where is not None:
-        return condition_of(write.session, write.options.replace_where)
+        return condition_of_text(write.session, write.path, write.options.replace_where)
     return SamePartitions() if write.options.is_dynamic(write.session) else Condition()
-
-
-def condition_of(session: SparkSession, text: str) -> Condition:
-    """SQL text as a condition, times in it read in the session's zone."""
-    zone = str(session.conf.get("spark.sql.session.timeZone"))
-    where: Predicate = parse_predicate(text, zone)
-    return Condition(where, zone)
 
 
 def _told(result: CommitResult | None, write: Write) -> CommitResult | None:

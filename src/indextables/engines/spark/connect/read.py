@@ -30,7 +30,7 @@ from indextables.core.types import (
 )
 from indextables.engines.spark.jvm.attributes import quoted
 from indextables.engines.spark.place.options import flag
-from indextables.engines.spark.place.tables import SparkTable, snapshot_of
+from indextables.engines.spark.place.tables import SparkTable, parsed_alike, snapshot_of
 from indextables.engines.spark.scan.partition_rows import partition_groups
 from indextables.engines.spark.scan.reader import PARQUET, checked_options
 from indextables.engines.spark.scan.row_group_filters import ALL_FILES, reader_options
@@ -85,9 +85,9 @@ def read_table(session: Any, path: str, options: Mapping[str, Any]) -> DataFrame
 
 
 def _planned(session: Any, snapshot: Snapshot, where: str | None, *, read_optimized: bool) -> Plan:
-    """A condition that only Spark understands, or nobody, skips nothing: Spark says what it means."""
+    """A condition that only Spark understands, or reads by its settings otherwise, skips nothing."""
     zone = str(session.conf.get("spark.sql.session.timeZone"))
-    if where is not None:
+    if where is not None and parsed_alike(session):
         try:
             condition = parse_predicate(where, zone)
             return plan_files(snapshot, condition, zone, read_optimized=read_optimized)

@@ -20,6 +20,24 @@ from indextables.errors import ConfigError
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 
+_PARSED_ALIKE: Final[Mapping[str, str]] = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
+}
+"""The settings by which a text means to Spark what it means to our own parser."""
+
+
+def parsed_alike(session: Any) -> bool:
+    """Whether our own parser reads a condition as this session does; also on Spark Connect."""
+    return all(
+        str(session.conf.get(key, value)).lower() == value.lower()
+        for key, value in _PARSED_ALIKE.items()
+    )
+
 
 def settings_of(session: SparkSession, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Every `spark.indextables.*` setting that is stronger than the table's own properties.

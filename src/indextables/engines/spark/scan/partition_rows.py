@@ -16,6 +16,8 @@ from typing import Any, assert_never
 import numpy as np
 import numpy.typing as npt
 import orjson
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
 from indextables.core.prune.partitions import partition_value
@@ -139,22 +141,40 @@ def _internal(text: str | None, kind: DataType) -> Any:
 
 
 def matching_groups(filters: Any, groups: PartitionGroups, rows: Any) -> npt.NDArray[np.bool_]:
-    """One bit per group: whether Spark's own evaluation of all filters is TRUE for its values."""
+    """One bit per group: whether Spark's own evaluation of all filters is TRUE for its values.
+
+    A filter sees only the groups that those before it leave, as the right side of Spark's AND does:
+    `p <> 'x' AND CAST(p AS INT) = 1` fails for `x` otherwise. One that fails is asked again when the
+    others have had their say, because Spark may have changed the order of what the query says. If it
+    still fails, nobody can say which rows match, and the error is the query's.
+    """
     tools = jvm_tools()
     kept = np.ones(groups.count, np.bool_)
-    predicates = [filters.apply(i) for i in range(filters.length())]
-    attributes = _attributes(predicates, groups.columns, tools)
-    for predicate in predicates:
-        kept &= _evaluate(predicate, attributes, rows, tools)
+    waiting = [filters.apply(i) for i in range(filters.length())]
+    attributes = _attributes(waiting, groups.columns, tools)
+    while waiting:
+        failed: list[Any] = []
+        for predicate in waiting:
+            try:
+                kept[kept] = _evaluate(predicate, attributes, _chosen(rows, kept, tools), tools)
+            except (Py4JJavaError, PySparkException):
+                if len(failed) + 1 == len(waiting):
+                    raise
+                failed.append(predicate)
+        waiting = failed
     return kept
+
+
+def _chosen(rows: Any, kept: npt.NDArray[np.bool_], tools: JvmTools) -> Any:
+    return rows if kept.all() else tools.positions(kept).map(rows)
 
 
 def _evaluate(predicate: Any, attributes: Any, rows: Any, tools: JvmTools) -> npt.NDArray[np.bool_]:
     bound = tools.lookup(f"{_EXPRESSIONS}.BindReferences").bindReference(predicate, attributes, False)
     test = tools.lookup(f"{_EXPRESSIONS}.Predicate").createInterpreted(bound)
     test.initialize(0)
-    answers = rows.map(handles().test_of(test)).mkString(",").split(",")
-    return np.asarray([answer == "true" for answer in answers], np.bool_)
+    answers = rows.map(handles().test_of(test)).mkString(",")
+    return np.asarray([a == "true" for a in answers.split(",")] if answers else [], np.bool_)
 
 
 def _attributes(predicates: Sequence[Any], columns: StructType, tools: JvmTools) -> Any:

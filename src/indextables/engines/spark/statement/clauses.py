@@ -94,6 +94,16 @@ def refuse_unkept(plan: Any, path: str) -> None:
             f"two places are given: {path!r}, and {place.get()!r} as LOCATION",
             hint="leave out LOCATION",
         )
+    if spec.collation().isDefined():
+        raise UnsupportedTypeError(
+            f"a table has no collation of its own: {spec.collation().get()}",
+            hint="leave out DEFAULT COLLATION; texts are compared by their bytes",
+        )
+    if spec.serde().isDefined():
+        raise ConfigError(
+            "a table of this format is Parquet: STORED AS and ROW FORMAT say nothing about it",
+            hint="leave them out",
+        )
     if spec.constraints().nonEmpty():
         raise IndexTablesError(
             f"a table does not check the constraint {spec.constraints().head().name()!r}",

@@ -57,7 +57,11 @@ def _insert(session: SparkSession, plan: Any) -> Statement | None:
     path = relation_path(session, plan.table())
     if path is None:
         return None
-    criteria = plan.replaceCriteriaOpt()
+    if plan.ifPartitionNotExists():
+        raise IndexTablesError(
+            "INSERT OVERWRITE … PARTITION (…) IF NOT EXISTS is not possible on a table of this format",
+            hint="ask for the partition first, and INSERT INTO if it has no row",
+        )
     fixed, brought = _partition_spec(plan.partitionSpec())
     return Insert(
         path=path,
@@ -67,8 +71,23 @@ def _insert(session: SparkSession, plan: Any) -> Statement | None:
         open_partitions=brought,
         columns=tuple(_each(plan.userSpecifiedCols())),
         by_name=plan.byName(),
-        replace_where=criteria.get().cond().sql() if criteria.isDefined() else None,
+        replace_where=_replace_where(_given(plan.replaceCriteriaOpt())),
+        options=_write_options(plan.table()),
     )
+
+
+def _replace_where(criteria: Any) -> Any:
+    """The condition of REPLACE WHERE; REPLACE ON and REPLACE USING compare rows with rows."""
+    if criteria is None:
+        return None
+    kind = str(criteria.getClass().getSimpleName())
+    if kind != "InsertReplaceWhere":
+        raise IndexTablesError(
+            f"INSERT … REPLACE {kind.removeprefix('InsertReplace').upper()} is not possible on a table "
+            "of this format",
+            hint="MERGE INTO … WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+        )
+    return criteria.cond()
 
 
 def _change(session: SparkSession, plan: Any) -> Statement | None:
@@ -106,7 +125,13 @@ def _create(session: SparkSession, plan: Any) -> Statement | None:
         properties=_strings(plan.tableSpec().properties()),
         if_not_exists=False if replaces else plan.ignoreIfExists(),
         replace=replaces,
+        options=_table_options(plan.tableSpec()),
+        description=_given(plan.tableSpec().comment()),
     )
+
+
+def _given(option: Any) -> Any | None:
+    return option.get() if option.isDefined() else None
 
 
 def _schema(plan: Any) -> StructType:
@@ -128,6 +153,25 @@ def _partition_spec(spec: Any) -> tuple[Mapping[str, str | None], tuple[str, ...
 def _strings(values: Any) -> dict[str, str]:
     found = jvm_tools().as_java(values)
     return {str(key): str(found.get(key)) for key in found.keySet().toArray()}
+
+
+_PRIVILEGES: Final = "__required_write_privileges__"
+"""What Spark itself notes among the options of a table that a statement changes."""
+
+
+def _write_options(relation: Any) -> dict[str, str]:
+    """WITH (…) after the table's name."""
+    given = relation.options().asCaseSensitiveMap()
+    names = (str(key) for key in given.keySet().toArray())
+    return {name: str(given.get(name)) for name in names if name != _PRIVILEGES}
+
+
+def _table_options(spec: Any) -> dict[str, str]:
+    """OPTIONS (…) of CREATE TABLE: Catalyst has their values as constants."""
+    empty = jvm_tools().empty_row
+    pairs = _each(spec.optionExpression().options())
+    given = ((pair.productElement(0), pair.productElement(1)) for pair in pairs)
+    return {str(name): str(value.eval(empty)) for name, value in given}
 
 
 def _each(items: Any) -> Iterator[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,7 +24,10 @@ class Insert:
     """PARTITION (hour): columns whose values the rows bring."""
     columns: tuple[str, ...]
     by_name: bool
-    replace_where: str | None
+    replace_where: Any | None
+    """The condition as Catalyst parsed it."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """INSERT INTO … WITH (…)."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,9 @@ class Create:
     properties: Mapping[str, str]
     if_not_exists: bool
     replace: bool
+    options: Mapping[str, str] = field(default_factory=dict)
+    """OPTIONS (…)."""
+    description: str | None = None
 
 
 Statement: TypeAlias = Insert | Change | Create
