@@ -86,7 +86,7 @@ def _duration(text: str) -> dt.timedelta:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Comma-separated column names; a comma inside backticks belongs to the name."""
+    """Returns comma-separated column names; a comma inside backticks belongs to the name."""
     parts = re.findall(r"(?:`(?:[^`]|``)*`|[^,`])+", text)
     return tuple(part.strip() for part in parts if part.strip())
 
@@ -228,7 +228,7 @@ class Config:
         hadoop: Mapping[str, Any] | None = None,
         table: Mapping[str, Any] | None = None,
     ) -> Config:
-        """The first of these that sets a key decides it; keys of other software are ignored."""
+        """Returns the first of these that sets a key decides it; keys of other software are ignored."""
         settings: dict[str, Setting] = {}
         for layer in (table, hadoop, session, write):
             for key, value in (layer or {}).items():
@@ -240,19 +240,22 @@ class Config:
         return config
 
     def get(self, option: Option[T]) -> T:
-        """The value in force, or the default; ConfigError if it is not a value the option has."""
+        """Returns the value in force, or the default.
+
+        ConfigError if it is not a value the option has.
+        """
         setting = self.settings.get(option.key.lower())
         return option.default if setting is None else _parsed(option, setting)
 
     def column_settings(self) -> Iterator[ColumnSetting]:
-        """The per-column overrides of truncation options."""
+        """Yields the per-column overrides of truncation options."""
         for setting in self.settings.values():
             if found := _COLUMN_KEY.fullmatch(setting.key):
                 option = _COLUMN_OPTIONS[found[2].lower()]
                 yield ColumnSetting(setting.key, found[1], option, _parsed(option, setting))
 
     def unknown_keys(self) -> list[str]:
-        """Keys under our prefix that mean nothing, as they were spelled."""
+        """Returns keys under our prefix that mean nothing, as they were spelled."""
         return [
             setting.key
             for key, setting in self.settings.items()
@@ -293,7 +296,7 @@ def _suggestion(key: str) -> str:
 
 
 def options_markdown() -> str:
-    """The table of all options for the documentation."""
+    """Returns the table of all options for the documentation."""
     rows = [("Option", "Value", "Default", "Meaning"), ("---",) * 4]
     rows += [(f"`{o.key}`", o.kind, f"`{o.shown}`" if o.shown else "none", o.doc) for o in OPTIONS]
     for option in _COLUMN_OPTIONS.values():

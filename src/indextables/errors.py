@@ -175,7 +175,10 @@ class PredicateError(IndexTablesError, ValueError):
 
 
 class SqlSyntaxError(IndexTablesError, ValueError):
-    """A statement that begins like a command of ours and goes on like none; the hint shows the usage."""
+    """A statement that begins like a command of ours and goes on like none.
+
+    The hint shows the usage.
+    """
 
 
 class RepairError(LogError):

@@ -34,7 +34,7 @@ class Stage:
 
     @property
     def table(self) -> str:
-        """The table the demo is about."""
+        """Returns the table the demo is about."""
         return str(self.root / "articles")
 
 

@@ -16,7 +16,7 @@ problem was found, 2 wrong usage. This page is made from the help texts:
 
 
 def help_page() -> str:
-    """The help of the command and of each subcommand, as one Markdown page."""
+    """Returns the help of the command and of each subcommand, as one Markdown page."""
     top = main.make_context("indextables", [], resilient_parsing=True, terminal_width=WIDTH)
     parts = [INTRODUCTION, _block(main, top)]
     for name, command in sorted(main.commands.items()):

@@ -148,7 +148,10 @@ def write_page(target: str, page: str) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no form for, as text; a whole decimal (an engine's wide integer) as a number."""
+    """Returns what JSON has no form for, as text.
+
+    A whole decimal (an engine's wide integer) as a number.
+    """
     match value:
         case bytes():
             return value.hex()
@@ -186,7 +189,10 @@ def _facts(facts: Iterable[tuple[str, str]]) -> RichTable:
 
 
 def _is_too_narrow(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> bool:
-    """A column gets some characters at least, or as many as it needs; else rows go below each other."""
+    """Returns a column gets some characters at least, or as many as it needs.
+
+    Else rows go below each other.
+    """
     widest = [max(map(len, (name, *column))) for name, *column in zip(columns, *cells, strict=True)]
     return sum(min(width, _NARROWEST) + 2 for width in widest) > _console().width
 

@@ -140,7 +140,7 @@ def _facts(plan: RepairPlan) -> dict[str, Any]:
 
 
 def _details(plan: RepairPlan) -> dict[str, Any]:
-    """What the counts count, in full."""
+    """Returns what the counts count, in full."""
     return {
         "missing": [one.path for one in plan.missing],
         "mismatched": [{"path": one.path, "reason": one.reason} for one in plan.mismatched],
@@ -160,7 +160,10 @@ def _findings(plan: RepairPlan) -> Iterator[dict[str, str]]:
 
 
 def _finished_before(here: str, there: str, *, allow_gap: bool) -> Swap | None:
-    """The swap of a run that repaired already, or died while swapping; None if there is nothing to swap yet."""
+    """Returns the swap of a run that repaired already, or died while swapping.
+
+    None if there is nothing to swap yet.
+    """
     log, repaired = place_of(here, open_store), place_of(there, open_store)
     if log.local_path is None:
         return None

@@ -36,7 +36,7 @@ class _Context:
     config: Config
 
     def open_log(self, location: str) -> TransactionLog:
-        """The log of a table; nothing is read yet."""
+        """Returns the log of a table; nothing is read yet."""
         return TransactionLog(open_store(location), self.config)
 
 

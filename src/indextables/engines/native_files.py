@@ -34,7 +34,7 @@ class NativeGroup:
     partition_values: Mapping[str, str | None]
 
     def stored(self, field: Field) -> Field | None:
-        """How the files have a column of the table; None where it came later."""
+        """Returns how the files have a column of the table; None where it came later."""
         return next((f for f in self.written if f.name == field.name), None)
 
 
@@ -58,7 +58,7 @@ class NativePlan:
 
 
 def native_plan(plan: Plan, store: LogStore) -> NativePlan:
-    """The plan's files, each in one of the parts.
+    """Returns the plan's files, each in one of the parts.
 
     An engine reads what this library wrote to a local disk: there is nothing between the file and
     the row. Files adopted from elsewhere may differ from what the log says in the spelling and types

@@ -9,7 +9,7 @@ from indextables.errors import MissingDependencyError
 
 
 def require(name: str) -> Any:
-    """The package, or MissingDependencyError that names the extra to install."""
+    """Returns the package, or MissingDependencyError that names the extra to install."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

@@ -14,7 +14,7 @@ _LONGEST_DOUBLE: Final = 2**53
 
 
 def pandas_frame(table: pa.Table) -> Any:
-    """The rows as a pandas DataFrame, every value as it is.
+    """Returns the rows as a pandas DataFrame, every value as it is.
 
     Integers beside NULL are doubles in pandas; where that would change one the column is an `Int64`.
     """
@@ -34,11 +34,11 @@ def _loses_digits(column: pa.ChunkedArray) -> bool:
 
 
 def polars_frame(table: pa.Table) -> Any:
-    """The rows as a Polars DataFrame."""
+    """Returns the rows as a Polars DataFrame."""
     return require("polars").from_arrow(table)
 
 
 def duckdb_relation(reader: pa.RecordBatchReader, connection: Any | None) -> Any:
-    """The rows as a DuckDB relation, read as DuckDB asks for them, once."""
+    """Returns the rows as a DuckDB relation, read as DuckDB asks for them, once."""
     duckdb = require("duckdb")
     return (connection or duckdb.default_connection()).from_arrow(reader)

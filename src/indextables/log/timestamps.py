@@ -8,7 +8,7 @@ from indextables.errors import ConfigError
 
 
 def parse_moment(text: str) -> dt.datetime:
-    """ISO text as an aware datetime; UTC where it names no zone.
+    """Returns ISO text as an aware datetime; UTC where it names no zone.
 
     >>> parse_moment("2024-05-01").isoformat()
     '2024-05-01T00:00:00+00:00'

@@ -62,7 +62,7 @@ class TransactionLog:
         self._replans = True
 
     def configured(self, config: Config, *, replans: bool = True) -> TransactionLog:
-        """The same log with other settings; what was read before is not read again.
+        """Returns the same log with other settings; what was read before is not read again.
 
         Without `replans` a commit that would have to be planned again is a CommitConflictError: for rows
         that were read from the table itself, and would be others now.
@@ -81,7 +81,7 @@ class TransactionLog:
     def snapshot(
         self, version: int | None = None, timestamp: int | dt.datetime | None = None
     ) -> Snapshot:
-        """The table now, at a version, or at a moment (milliseconds, or a datetime with a zone)."""
+        """Returns the table now, at a version, or at a moment (milliseconds, or a datetime with a zone)."""
         if version is not None and timestamp is not None:
             raise ValueError("a version or a timestamp, not both")
         if timestamp is not None:
@@ -91,18 +91,18 @@ class TransactionLog:
         return load(self.store, self.names, version)[0]
 
     def exists(self) -> bool:
-        """True if there is a log with at least one commit or checkpoint."""
+        """Returns True if there is a log with at least one commit or checkpoint."""
         return any(True for _ in self.names.parse_all(self.store.list(self.names.prefix)))
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
-        """The commits that are kept, newest first."""
+        """Returns the commits that are kept, newest first."""
         listing = list_log(self.store, self.names)
         if listing.newest < 0:
             self._follower.newest()  # raises what is wrong
         return list(itertools.islice(history(self.store, listing), limit))
 
     def changes_after(self, snapshot: Snapshot) -> Iterator[Winner]:
-        """What each commit after this snapshot changed, oldest first."""
+        """Yields what each commit after this snapshot changed, oldest first."""
         before = snapshot
         for body in self._follower.commits_after(snapshot, self._follower.writable().width):
             change = winner(before, body, self.store.uri)
@@ -110,7 +110,10 @@ class TransactionLog:
             before = change.after
 
     def create(self, plan: CommitPlan) -> Committed:
-        """The plan as version 0; TableExistsError if there is a table, also if it appears meanwhile."""
+        """Returns the plan as version 0.
+
+        TableExistsError if there is a table, also if it appears meanwhile.
+        """
         if self.exists():
             raise self._exists()
         publisher, commit_id = self._publisher(WIDTH), uuid.uuid4().hex
@@ -123,7 +126,7 @@ class TransactionLog:
         return Committed(0, snapshot)
 
     def commit(self, planner: Planner, snapshot: Snapshot | None = None) -> Committed:
-        """What the planner wants, as the next version, exactly once; it may be asked more than once.
+        """Returns what the planner wants, as the next version, exactly once; it may be asked more than once.
 
         `snapshot` is what the planner may already have read (the newest without one).
         """

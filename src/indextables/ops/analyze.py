@@ -60,7 +60,7 @@ class ColumnStatistics:
 
 
 def statistics_info(snapshot: Snapshot) -> list[ColumnStatistics]:
-    """One line per column and nested field, partition columns left out: their values are known."""
+    """Returns one line per column and nested field, partition columns left out: their values are known."""
     index, holding = snapshot.index(), _holding(snapshot)
     found = []
     for leaf in _leaves(snapshot):
@@ -161,7 +161,7 @@ def _with_stats(split: Split, stats: SplitStats) -> Add:
 
 
 def _named(snapshot: Snapshot, columns: Sequence[str]) -> tuple[FieldPath, ...]:
-    """The leaves these names stand for; a struct stands for all its fields."""
+    """Returns the leaves these names stand for; a struct stands for all its fields."""
     known = [leaf.path for leaf in _leaves(snapshot)]
     found: dict[FieldPath, None] = {}
     for name in columns:
@@ -184,7 +184,10 @@ def _leaves(snapshot: Snapshot) -> list[Leaf]:
 def _need(
     snapshot: Snapshot, wanted: Sequence[FieldPath], truncation: TruncationOptions
 ) -> npt.NDArray[np.bool_]:
-    """Splits that lack something; a bound that was dropped for its length would only be dropped again."""
+    """Returns splits that lack something.
+
+    A bound that was dropped for its length would only be dropped again.
+    """
     index, holding = snapshot.index(), _holding(snapshot)
     need = np.zeros(snapshot.num_files, np.bool_)
     for leaf in _leaves(snapshot):
@@ -211,7 +214,7 @@ def _holding(snapshot: Snapshot) -> Callable[[str], npt.NDArray[np.bool_]]:
 
 
 def _holds(split: Split, path: FieldPath, key: Sequence[str]) -> bool:
-    """The same for one split: what it does not hold must not be said to be NULL there."""
+    """Returns the same for one split: what it does not hold must not be said to be NULL there."""
     if path[0] in key:
         return True
     if split.block == "delete":
@@ -221,7 +224,7 @@ def _holds(split: Split, path: FieldPath, key: Sequence[str]) -> bool:
 
 
 def _lacks(index: ColumnStatsIndex, leaf: Leaf) -> npt.NDArray[np.bool_]:
-    """True where a count or a bound is unknown."""
+    """Returns True where a count or a bound is unknown."""
     source = index.source
     absent = source.absent(leaf.path)
     unknown = _unknown(source.count("null", leaf.path), index.num_rows)

@@ -52,7 +52,7 @@ def append(
 def plan_append(
     snapshot: Snapshot, written_with: Metadata, written: Written, txn: Txn | None = None
 ) -> CommitPlan:
-    """The commit for rows written with this metadata, whatever the table looks like by now."""
+    """Returns the commit for rows written with this metadata, whatever the table looks like by now."""
     metadata, adds = settle(snapshot.metadata, written_with, written.adds)
     actions: tuple[Action, ...] = (*metadata, *((txn,) if txn else ()), *adds)
     return CommitPlan(Append(), "APPEND", actions, metrics=written.metrics)

@@ -88,7 +88,7 @@ def compact(
 
 
 def plan_compact(snapshot: Snapshot, condition: Condition, threshold: Threshold) -> CompactPlan:
-    """The slices with log files that the condition chooses and the threshold does not leave alone."""
+    """Returns the slices with log files that the condition chooses and the threshold does not leave alone."""
     slices = slices_of(snapshot)
     if slices is None:
         return CompactPlan(())
@@ -127,7 +127,10 @@ def _commit_plan(plan: CompactPlan, folded: Sequence[Written]) -> CommitPlan:
 
 
 def _exchange(piece: Piece, new: Written) -> Group:
-    """The new base in place of all files of its slice; a slice without a visible row is gone."""
+    """Returns the new base in place of all files of its slice.
+
+    A slice without a visible row is gone.
+    """
     now = time.time_ns() // 1_000_000
     files = _files(piece)
     seq = max(split.seq for split in files)
@@ -147,7 +150,7 @@ def _exchange(piece: Piece, new: Written) -> Group:
 
 
 def _files(piece: Piece) -> list[Any]:
-    """Every file of the slice, once."""
+    """Returns every file of the slice, once."""
     return list({split.path: split for split in (*piece.files, *piece.logs)}.values())
 
 

@@ -47,7 +47,10 @@ def new_metadata(
     name: str | None = None,
     description: str | None = None,
 ) -> Metadata:
-    """The metadata of a new table; SchemaError or ConfigError if it could not be written or read."""
+    """Returns the metadata of a new table.
+
+    SchemaError or ConfigError if it could not be written or read.
+    """
     check_names(schema)
     check_levels(schema)
     texts = {key: _property_text(value) for key, value in (properties or {}).items()}
@@ -69,14 +72,17 @@ def new_metadata(
 
 
 def create(log: TransactionLog, metadata: Metadata) -> CommitResult:
-    """Version 0 of a table without rows; TableExistsError if there is one, NotATableError if there is data."""
+    """Returns version 0 of a table without rows.
+
+    TableExistsError if there is one, NotATableError if there is data.
+    """
     check_vacant(log)
     plan = CommitPlan(ChangeSchema(), "CREATE TABLE", (protocol_for(metadata), metadata))
     return CommitResult(log.create(plan).version, plan.operation)
 
 
 def protocol_for(metadata: Metadata) -> Protocol:
-    """What a table with this metadata asks of its readers and writers."""
+    """Returns what a table with this metadata asks of its readers and writers."""
     return needed_for(metadata, Protocol())
 
 
@@ -109,7 +115,7 @@ def check_vacant(log: TransactionLog) -> None:
 
 
 def as_schema(schema: Any) -> StructType:
-    """A schema of ours from one of Arrow's, of Spark's, or from the JSON text of one."""
+    """Returns a schema of ours from one of Arrow's, of Spark's, or from the JSON text of one."""
     match schema:
         case StructType():
             return schema

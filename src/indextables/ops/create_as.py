@@ -25,7 +25,7 @@ def create_as(
     options: Mapping[str, Any] | None = None,
     txn: Txn | None = None,
 ) -> CommitResult:
-    """Version 0 of a table with these rows.
+    """Returns version 0 of a table with these rows.
 
     TableExistsError if there is a table, also if it appears while the rows are written; nothing is
     left behind then.

@@ -105,7 +105,7 @@ class RewritePlanner:
     rewritten: dict[str, Rewritten | None] = field(default_factory=dict)
 
     def __call__(self, snapshot: Snapshot) -> CommitPlan:
-        """The removes and adds that turn this snapshot into the one asked for."""
+        """Returns the removes and adds that turn this snapshot into the one asked for."""
         bound = self.condition.bound(snapshot)
         metadata: tuple[Metadata, ...] = ()
         added = self.written.adds
@@ -130,7 +130,7 @@ class RewritePlanner:
         )
 
     def files(self) -> list[Add]:
-        """Every file that was written so far."""
+        """Returns every file that was written so far."""
         rewritten = [r.written for r in self.rewritten.values() if r is not None]
         return [add for written in (self.written, *rewritten) for add in written.adds]
 

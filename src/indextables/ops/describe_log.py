@@ -32,7 +32,7 @@ LOG_COLUMNS: Final = pa.schema(
 
 
 def describe_log(log: TransactionLog, *, include_all: bool = False) -> Iterator[dict[str, Any]]:
-    """One row per action: from the newest checkpoint on, or with `include_all` of every file there is."""
+    """Yields one row per action: from the newest checkpoint on, or with `include_all` of every file there is."""
     listing = list_log(log.store, log.names)
     if listing.newest < 0:
         log.snapshot()  # raises what is wrong

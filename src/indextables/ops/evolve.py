@@ -16,7 +16,10 @@ def evolve(log: TransactionLog, wanted: StructType) -> CommitResult:
 
 
 def plan_evolution(snapshot: Snapshot, wanted: StructType) -> CommitPlan:
-    """One commit that makes `wanted` the schema; SchemaEvolutionError lists what stands against it."""
+    """Returns one commit that makes `wanted` the schema.
+
+    SchemaEvolutionError lists what stands against it.
+    """
     changed = evolved(snapshot.metadata, wanted)
     actions = () if changed == snapshot.metadata else (changed,)
     added = [field.name for field in changed.schema if field.name not in snapshot.schema.names]

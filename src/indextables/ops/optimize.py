@@ -44,7 +44,7 @@ class Clustering:
 
     @property
     def tag(self) -> str:
-        """What a split that is laid out like this says of itself."""
+        """Returns what a split that is laid out like this says of itself."""
         return json.dumps({"curve": self.curve, "columns": list(self.columns)})
 
 
@@ -82,7 +82,10 @@ def optimize(
 def plan_optimize(
     snapshot: Snapshot, condition: Condition, clustering: Clustering | None, target_bytes: int
 ) -> OptimizePlan:
-    """Groups of splits of one partition each; slices with log files are for compaction, not for this."""
+    """Groups of splits of one partition each.
+
+    Slices with log files are for compaction, not for this.
+    """
     if target_bytes < 1:
         raise ConfigError(f"a split of {target_bytes} bytes is none", hint="a size such as 128 << 20")
     chosen = None if clustering is None else _resolved(snapshot, clustering)
@@ -149,7 +152,10 @@ def _packed(splits: Sequence[Split], target_bytes: int) -> Iterator[list[Split]]
 
 
 def _is_done(splits: Sequence[Split], clustering: Clustering, target_bytes: int) -> bool:
-    """Laid along this very curve before, and nothing was added since; or there is nothing to lay out."""
+    """Laid along this very curve before, and nothing was added since.
+
+    Or there is nothing to lay out.
+    """
     if len(splits) == 1 and splits[0].size <= target_bytes:
         return True
     return all(split.to_add().tags.get(CLUSTERED_BY) == clustering.tag for split in splits)

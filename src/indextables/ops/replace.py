@@ -40,7 +40,7 @@ def replace_table(
 
 
 def plan_replacement(snapshot: Snapshot, metadata: Metadata, written: Written) -> CommitPlan:
-    """The commit that leaves nothing of this snapshot but its history."""
+    """Returns the commit that leaves nothing of this snapshot but its history."""
     successor = _successor(snapshot.metadata, metadata)
     now = time.time_ns() // 1_000_000
     removes = tuple(Remove(key, now) for key in snapshot.column("key").to_pylist())
@@ -56,7 +56,10 @@ def plan_replacement(snapshot: Snapshot, metadata: Metadata, written: Written) -
 
 
 def _successor(current: Metadata, wanted: Metadata) -> Metadata:
-    """`wanted` as the next metadata of the same table; no split may be taken for one of an older schema."""
+    """`wanted` as the next metadata of the same table.
+
+    No split may be taken for one of an older schema.
+    """
     past = {**current.past_schemas, current.schema_id: current.schema}
     return replace(
         wanted,

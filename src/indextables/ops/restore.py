@@ -44,7 +44,7 @@ def restore(log: TransactionLog, target: Snapshot) -> CommitResult:
 
 
 def plan_restore(log: TransactionLog, now: Snapshot, target: Snapshot) -> CommitPlan:
-    """The removes and adds that turn `now` into `target`."""
+    """Returns the removes and adds that turn `now` into `target`."""
     metadata = _metadata(now.metadata, target.metadata)
     removes = removes_of(now, outside(now, target))
     adds = adds_of(target, metadata or now.metadata, outside(target, now))
@@ -59,7 +59,10 @@ def plan_restore(log: TransactionLog, now: Snapshot, target: Snapshot) -> Commit
 
 
 def _metadata(now: Metadata, then: Metadata) -> Metadata | None:
-    """What the table has to become to hold files of that time; None if it can stay what it is."""
+    """Returns what the table has to become to hold files of that time.
+
+    None if it can stay what it is.
+    """
     if has_grown_from(then, now):
         return None
     known = {**now.past_schemas, now.schema_id: now.schema, **then.past_schemas}
@@ -68,7 +71,7 @@ def _metadata(now: Metadata, then: Metadata) -> Metadata | None:
 
 
 def has_grown_from(then: Metadata, now: Metadata) -> bool:
-    """True if every file of that time can be read, and means the same, as a file of the table now."""
+    """Returns True if every file of that time can be read, and means the same, as a file of the table now."""
     if then.partition_columns != now.partition_columns:
         return False
     if MergeRule.of(then.properties) != MergeRule.of(now.properties):
@@ -80,7 +83,7 @@ def has_grown_from(then: Metadata, now: Metadata) -> bool:
 
 
 def outside(snapshot: Snapshot, other: Snapshot) -> FileMask:
-    """One bit per file of `snapshot`: it is not a file of the other."""
+    """Returns one bit per file of `snapshot`: it is not a file of the other."""
     found: FileMask = ~np.asarray(
         pc.is_in(snapshot.column("key"), other.column("key").combine_chunks())
     )
@@ -88,7 +91,7 @@ def outside(snapshot: Snapshot, other: Snapshot) -> FileMask:
 
 
 def removes_of(snapshot: Snapshot, mask: FileMask, *, data_change: bool = True) -> tuple[Remove, ...]:
-    """What takes these files out of the table."""
+    """Returns what takes these files out of the table."""
     now = time.time_ns() // 1_000_000
     keys = snapshot.column("key").filter(pa.array(mask)).to_pylist()
     return tuple(Remove(key, now, data_change) for key in keys)
@@ -97,13 +100,13 @@ def removes_of(snapshot: Snapshot, mask: FileMask, *, data_change: bool = True) 
 def adds_of(
     snapshot: Snapshot, metadata: Metadata, mask: FileMask, *, data_change: bool = True
 ) -> tuple[Add, ...]:
-    """What puts these files back as they were, their statistics in the types the columns have now."""
+    """Returns what puts these files back as they were, their statistics in the types the columns have now."""
     splits = replace(snapshot, metadata=metadata).splits(mask)
     return tuple(replace(split.to_add(), data_change=data_change) for split in splits)
 
 
 def metrics(removes: Sequence[Remove], adds: Sequence[Add]) -> dict[str, int]:
-    """What history shows."""
+    """Returns what history shows."""
     return {
         "numRemovedFiles": len(removes),
         "numRestoredFiles": len(adds),

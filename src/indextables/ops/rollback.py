@@ -49,7 +49,7 @@ def rollback(log: TransactionLog, version: int) -> CommitResult:
 
 
 def plan_rollback(log: TransactionLog, now: Snapshot, before: Snapshot) -> CommitPlan:
-    """The removes and adds that undo, in `now`, the commit that followed `before`."""
+    """Returns the removes and adds that undo, in `now`, the commit that followed `before`."""
     undone, *later = (w for w in log.changes_after(before) if w.version <= now.version)
     _check_schema(undone, now)
     change = _Change(undone, now)
@@ -83,7 +83,7 @@ def _check_schema(undone: Winner, now: Snapshot) -> None:
 
 
 def _blocked(undone: Winner, later: Sequence[Winner], files: frozenset[str]) -> CommitConflictError:
-    """Names the newest commit that is to blame for what these files have become."""
+    """Returns names the newest commit that is to blame for what these files have become."""
     guilty = [w for w in later if files & _keys(w)]
     by = f"version {guilty[-1].version} ({guilty[-1].info.operation})" if guilty else "a later commit"
     first = f"; or undo version {guilty[-1].version} first" if guilty else ""
@@ -125,12 +125,12 @@ class _Change:
 
     @cached_property
     def changes_rows(self) -> bool:
-        """False if rows only moved between files."""
+        """Returns False if rows only moved between files."""
         return bool(self.commit.dropped or pc.any(self.commit.adds.column("data_change")).as_py())
 
     @cached_property
     def touched(self) -> frozenset[str]:
-        """Files of the commit, or of its slices, that are no longer as the commit left them."""
+        """Returns files of the commit, or of its slices, that are no longer as the commit left them."""
         then, now = self._files(self.commit.after), self._files(self.now)
         return then ^ now
 
@@ -148,7 +148,7 @@ class _Change:
 
     @cached_property
     def taken_keys(self) -> frozenset[str]:
-        """Files by which a row may have become visible since with the key of a row that would come back.
+        """Returns files by which a row may have become visible since with the key of a row that would come back.
 
         They hold newer rows, or held a delete of older ones.
         """
@@ -175,7 +175,7 @@ class _Change:
         return outside(after, now) & _deletes(after) & lives_on
 
     def _revived(self) -> Iterator[tuple[Snapshot, FileMask]]:
-        """The files with the keys of such rows: those it removed, and delete logs it added."""
+        """Yields the files with the keys of such rows: those it removed, and delete logs it added."""
         for snapshot, mask in (
             (self.commit.before, self.removed),
             (self.commit.after, self.added & _deletes(self.commit.after)),
@@ -189,7 +189,7 @@ def _deletes(snapshot: Snapshot) -> FileMask:
 
 
 def _overlap(revived: Sequence[tuple[Snapshot, FileMask]], files: Snapshot, name: str) -> FileMask:
-    """One bit per file: between its bounds lies a value that the revived files may have."""
+    """Returns one bit per file: between its bounds lies a value that the revived files may have."""
     theirs = files.index().column((name,))
     mine = [(snapshot.index().column((name,)), pa.array(mask)) for snapshot, mask in revived]
     low = _extreme([stats.lo.filter(mask) for stats, mask in mine], "min")
@@ -200,6 +200,6 @@ def _overlap(revived: Sequence[tuple[Snapshot, FileMask]], files: Snapshot, name
 
 
 def _extreme(columns: Sequence[Any], which: str) -> Any | None:
-    """The lowest or highest of all values; None if one of them is not known."""
+    """Returns the lowest or highest of all values; None if one of them is not known."""
     values = pa.chunked_array(columns)
     return None if values.null_count else pc.min_max(values)[which]

@@ -22,12 +22,12 @@ class TruncationPlan:
 
     @property
     def total_bytes(self) -> int:
-        """The space that becomes free."""
+        """Returns the space that becomes free."""
         return sum(file.size for file in self.files)
 
 
 def truncate_time_travel(log: TransactionLog, *, apply: bool = False) -> TruncationPlan:
-    """The log files only older versions need; with `apply` they are gone afterwards.
+    """Returns the log files only older versions need; with `apply` they are gone afterwards.
 
     Nothing is deleted before a checkpoint of the newest version has been written and read back, and the
     commit of that version stays: a writer that is at work looks for its id there.

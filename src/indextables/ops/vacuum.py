@@ -34,7 +34,7 @@ class VacuumPlan:
 
     @property
     def total_bytes(self) -> int:
-        """The space that becomes free."""
+        """Returns the space that becomes free."""
         return sum(meta.size for meta in (*self.files, *self.temporaries))
 
 
@@ -45,7 +45,7 @@ def vacuum(
     options: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> VacuumPlan:
-    """The files nobody needs; with `apply` they are gone afterwards.
+    """Returns the files nobody needs; with `apply` they are gone afterwards.
 
     Only files under this table's own `data/` directories, and files the log says were removed, are
     ever deleted: never a live file, never the log, never what somebody else put beside the table.
@@ -70,7 +70,7 @@ def vacuum(
 
 
 def _version_at(log: TransactionLog, cutoff: int) -> int:
-    """The version that was current then; 0 if the log does not reach back that far."""
+    """Returns the version that was current then; 0 if the log does not reach back that far."""
     for entry in log.history():  # newest first
         if entry.timestamp_ms is not None and entry.timestamp_ms <= cutoff:
             return entry.version
@@ -95,7 +95,7 @@ def _plan(log: TransactionLog, snapshot: Snapshot, oldest: int, cutoff: int) -> 
 
 
 def _live_at(log: TransactionLog, version: int) -> frozenset[str]:
-    """The files of the oldest version that stays: it can be read, and restored, whatever clocks said."""
+    """Returns the files of the oldest version that stays: it can be read, and restored, whatever clocks said."""
     try:
         return frozenset(log.snapshot(version).column("key").to_pylist())
     except VersionNotFoundError:
@@ -103,7 +103,7 @@ def _live_at(log: TransactionLog, version: int) -> frozenset[str]:
 
 
 def _tombstones(snapshot: Snapshot, cutoff: int) -> tuple[frozenset[str], frozenset[str]]:
-    """Files removed after the cutoff, which readers may still need, and those removed before it."""
+    """Returns files removed after the cutoff, which readers may still need, and those removed before it."""
     removed = snapshot.tombstones
     # a remove without a time may have happened just now
     fresh = pc.fill_null(pc.greater(removed.column("deletion_timestamp"), cutoff), fill_value=True)

@@ -31,7 +31,10 @@ class ColumnSets:
 
     @classmethod
     def of(cls, columns: Iterable[Iterable[str] | None], key: Sequence[str] = ()) -> ColumnSets:
-        """The lists of some files, one by one; None for a file of whole rows. All have the key."""
+        """Returns the lists of some files, one by one.
+
+        None for a file of whole rows. All have the key.
+        """
         numbers: dict[frozenset[str] | None, int] = {}
         wanted = [None if names is None else frozenset((*names, *key)) for names in columns]
         which = [numbers.setdefault(names, len(numbers)) for names in wanted]
@@ -39,7 +42,10 @@ class ColumnSets:
 
     @classmethod
     def from_tags(cls, extra: Any, partial: FileMask, key: Sequence[str]) -> ColumnSets:
-        """The lists in the tags of the files that may be partial; `extra` is that column of the files."""
+        """Returns the lists in the tags of the files that may be partial.
+
+        `extra` is that column of the files.
+        """
         texts = as_array(pc.if_else(pa.array(partial), extra, None)).dictionary_encode()
         found = map(columns_set, texts.dictionary.to_pylist())
         lists = [None if names is None else names.union(key) for names in found]
@@ -47,14 +53,14 @@ class ColumnSets:
         return cls((*lists, None), which.astype(np.int64))
 
     def setting(self, column: str) -> FileMask:
-        """Where a file sets this column."""
+        """Returns where a file sets this column."""
         sets = np.array([names is None or column in names for names in self.lists], np.bool_)
         chosen: FileMask = sets[self.which]
         return chosen
 
 
 def columns_set(extra: str | None) -> frozenset[str] | None:
-    r"""The columns a file sets, from the fields of its action that have no column; None: all of them.
+    r"""Returns the columns a file sets, from the fields of its action that have no column; None: all of them.
 
     >>> sorted(columns_set('{"tags": {"columns": "[\\"id\\", \\"b\\"]"}}'))
     ['b', 'id']

@@ -62,7 +62,7 @@ class ListedFile:
 def slices_from_listing(
     files: Iterable[ListedFile], timeline: Timeline, *, record_key: Sequence[str] = ()
 ) -> Slices:
-    """The slices of a listing, ready for `prune_slices`; arrays are in the order of the files.
+    """Returns the slices of a listing, ready for `prune_slices`; arrays are in the order of the files.
 
     Of each file group the slice that a reader sees now is judged: the newest committed base file, and
     the log files that belong to it or to a base that is still to come. A log file that began before that
@@ -89,7 +89,10 @@ def slices_from_listing(
 def index_of_listing(
     files: Iterable[ListedFile], schema: StructType, partition_columns: Sequence[str] = ()
 ) -> ColumnStatsIndex:
-    """The statistics of the same files, in the same order; of a file without any, nothing is known."""
+    """Returns the statistics of the same files, in the same order.
+
+    Of a file without any, nothing is known.
+    """
     listed = list(files)
     lacking = [
         (file, name)
@@ -113,7 +116,7 @@ def index_of_listing(
 
 
 def _place(file: ListedFile) -> tuple[bool, str, int, str]:
-    """Where a file stands in the order in which a reader of its group goes: base files, then logs."""
+    """Returns where a file stands in the order in which a reader of its group goes: base files, then logs."""
     return (file.kind == "log", file.instant, file.version, file.path)
 
 
@@ -136,7 +139,7 @@ class _Bases:
         return cls(newest, frozenset((file.group, file.instant) for file in bases))
 
     def replace(self, file: ListedFile, timeline: Timeline) -> bool:
-        """Whether a newer base has what the file holds; False where that is not sure."""
+        """Returns whether a newer base has what the file holds; False where that is not sure."""
         newest = self.newest.get(file.group, "")
         if (file.group, file.instant) in self.all:
             return file.instant < newest  # a base, or a log file that is named by its base
@@ -178,7 +181,7 @@ class _Undone:
 def _classify(
     file: ListedFile, timeline: Timeline, bases: _Bases, undone: _Undone
 ) -> tuple[Block, State]:
-    """What a file is as a whole: its blocks with rows count first, then those that hide rows."""
+    """Returns what a file is as a whole: its blocks with rows count first, then those that hide rows."""
     blocks = _blocks(file, timeline, undone)
     if bases.replace(file, timeline):
         return blocks[0][0], State.REPLACED

@@ -38,7 +38,7 @@ class MergeRule:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> MergeRule:
-        """The rule in a table's properties.
+        """Returns the rule in a table's properties.
 
         >>> MergeRule.of({"recordKey": '["id"]'})
         MergeRule(key=('id',), mode=<MergeMode.RECORD: 'record'>)

@@ -59,7 +59,7 @@ class Plan:
 
     @cached_property
     def files(self) -> list[Split]:
-        """The splits to open, in the snapshot's order."""
+        """Returns the splits to open, in the snapshot's order."""
         return self.snapshot.splits(self.mask)
 
     @cached_property
@@ -72,7 +72,7 @@ class Plan:
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
-        """The rows that are not bare, one piece for each slice, in the order of their oldest files."""
+        """Returns the rows that are not bare, one piece for each slice, in the order of their oldest files."""
         merged = self.rows & ~self.bare
         if not merged.any():
             return ()
@@ -105,7 +105,7 @@ def plan_files(
     case_sensitive: bool = False,
     read_optimized: bool = False,
 ) -> Plan:
-    """The plan for the rows that satisfy `where`; None asks for all rows.
+    """Returns the plan for the rows that satisfy `where`; None asks for all rows.
 
     `within` are the splits an engine has left after its own partition filters; the others count as
     pruned by partition. `read_optimized` reads base files alone, as if no log had been written.
@@ -142,7 +142,7 @@ def plan_files(
 def _prune_files(
     snapshot: Snapshot, bound: Predicate | None, within: FileMask | None, asked: FileMask | None
 ) -> PrunedSlices:
-    """Each of the files that are asked for (None: all) stands for itself."""
+    """Returns each of the files that are asked for (None: all) stands for itself."""
     found = _everything(snapshot) if bound is None else prune(bound, snapshot.index())
     inside = found.kept_by_partition if within is None else found.kept_by_partition & within
     rows = found.kept & inside if asked is None else found.kept & inside & asked
@@ -160,7 +160,7 @@ def _count(files: FileMask, asked: FileMask | None) -> int:
 def files_to_query(
     snapshot: Snapshot, columns: Sequence[str | FieldPath], column_domain: ColumnDomain
 ) -> list[Split]:
-    """The splits that may hold a row of the domain, judged by these columns only (RFC-58)."""
+    """Returns the splits that may hold a row of the domain, judged by these columns only (RFC-58)."""
     return plan_files(snapshot, column_domain.only(columns)).files
 
 
@@ -240,35 +240,35 @@ class Planner:
         storage_options: Mapping[str, Any] | None = None,
         read_optimized: bool = False,
     ) -> Planner:
-        """The table at a path or URI, now, at a version, or at a moment."""
+        """Returns the table at a path or URI, now, at a version, or at a moment."""
         store = open_store(table, options=storage_options) if isinstance(table, str | Path) else table
         log = TransactionLog(store)
         return cls(log, log.snapshot(version, timestamp), read_optimized=read_optimized)
 
     def newest(self) -> Planner:
-        """The same table as it is now."""
+        """Returns the same table as it is now."""
         return Planner(self.log, self.log.snapshot(), read_optimized=self.read_optimized)
 
     @property
     def store(self) -> LogStore:
-        """Where the splits are."""
+        """Returns where the splits are."""
         return self.log.store
 
     @property
     def schema(self) -> StructType:
-        """The columns, partition columns included."""
+        """Returns the columns, partition columns included."""
         return self.snapshot.schema
 
     def bind(self, where: Predicate) -> Predicate:
-        """An engine's condition over the table's columns; nothing is coerced."""
+        """Returns an engine's condition over the table's columns; nothing is coerced."""
         return bind(uncoerced(where, self.schema), self.schema, case_sensitive=True)
 
     def plan(self, where: Predicate | None = None) -> Plan:
-        """The splits an engine must read for its condition."""
+        """Returns the splits an engine must read for its condition."""
         return self.plan_bound(None if where is None else self.bind(where))
 
     def plan_bound(self, bound: Predicate | None) -> Plan:
-        """The same for a condition that was bound before."""
+        """Returns the same for a condition that was bound before."""
         return plan_files(
             self.snapshot,
             bound,

@@ -23,7 +23,7 @@ class SliceCounts:
 
     @property
     def skipped(self) -> int:
-        """The slices of which no row has to be read."""
+        """Returns the slices of which no row has to be read."""
         return self.total - self.kept
 
     def __str__(self) -> str:
@@ -53,32 +53,32 @@ class PruneReport:
 
     @property
     def pruned_files(self) -> int:
-        """The splits that need not be opened."""
+        """Returns the splits that need not be opened."""
         return self.partition_pruned + self.stats_pruned
 
     @property
     def total_slices(self) -> int:
-        """The file slices of the table."""
+        """Returns the file slices of the table."""
         return self.slices.total
 
     @property
     def kept_slices(self) -> int:
-        """The slices that may show a row."""
+        """Returns the slices that may show a row."""
         return self.slices.kept
 
     @property
     def kept_slices_before(self) -> int:
-        """The slices that would be kept if every file without statistics kept its own."""
+        """Returns the slices that would be kept if every file without statistics kept its own."""
         return self.slices.kept_before
 
     @property
     def slices_skipped(self) -> int:
-        """The slices of which no row has to be read."""
+        """Returns the slices of which no row has to be read."""
         return self.slices.skipped
 
     @property
     def pruned_bytes(self) -> int:
-        """The bytes that need not be read."""
+        """Returns the bytes that need not be read."""
         return self.total_bytes - self.kept_bytes
 
     def __str__(self) -> str:

@@ -27,15 +27,15 @@ class OnlyColumns(ColumnStatsIndex):
 
     @property
     def may_have_rows(self) -> FileMask:
-        """False where a split is known to be empty."""
+        """Returns False where a split is known to be empty."""
         return self._index.may_have_rows
 
     def column(self, path: FieldPath) -> ColumnStats:
-        """The column's statistics, decoded once for both indexes."""
+        """Returns the column's statistics, decoded once for both indexes."""
         return self._index.column(path) if path[0] in self._names else super().column(path)
 
     def bounds(self, path: FieldPath) -> Bounds:
-        """The column's bounds as ordinals, made once for both indexes."""
+        """Returns the column's bounds as ordinals, made once for both indexes."""
         return self._index.bounds(path) if path[0] in self._names else super().bounds(path)
 
 
@@ -126,22 +126,22 @@ class SliceIndex(ColumnStatsIndex):
 
     @property
     def num_rows(self) -> int:
-        """The number of slices."""
+        """Returns the number of slices."""
         return len(self.numbers)
 
     @property
     def may_have_rows(self) -> FileMask:
-        """False where every file of a slice is known to be empty."""
+        """Returns False where every file of a slice is known to be empty."""
         return self._any(self._index.may_have_rows[self._files])
 
     def column(self, path: FieldPath) -> ColumnStats:
-        """The union of the column's statistics over the files of each slice, made once."""
+        """Returns the union of the column's statistics over the files of each slice, made once."""
         if path not in self._unions:
             self._unions[path] = self._union(path)
         return self._unions[path]
 
     def bounds(self, path: FieldPath) -> Bounds:
-        """The column's bounds: outermost for a comparison of columns, file by file for a set of values.
+        """Returns the column's bounds: outermost for a comparison of columns, file by file for a set of values.
 
         Between the values of a base and of a log there may be a gap that no row of the slice is in.
         """
@@ -157,7 +157,7 @@ class SliceIndex(ColumnStatsIndex):
         return _Bytes(outer.lo, outer.hi, overlap, wide=outer.wide)
 
     def _setting(self, path: FieldPath) -> FileMask:
-        """Which of the files set the column; a partition value is of every file."""
+        """Returns which of the files set the column; a partition value is of every file."""
         if self._sets is None or self.is_partition(path):
             return np.ones(len(self._files), np.bool_)
         return self._sets.setting(path[0])[self._files]
@@ -179,7 +179,10 @@ class SliceIndex(ColumnStatsIndex):
         )
 
     def _outer(self, which: Literal["min", "max"], bounds: Any, values: FileMask) -> Any:
-        """The outermost bound of the files that may have a value; unknown as soon as one's is."""
+        """Returns the outermost bound of the files that may have a value.
+
+        Unknown as soon as one's is.
+        """
         if pa.types.is_null(bounds.type):
             return pa.nulls(self.num_rows, bounds.type)
         ends = bounds.take(pa.array(self._files))

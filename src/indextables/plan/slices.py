@@ -93,7 +93,10 @@ class Slices:
         key: tuple[str, ...] = (),
         sets: ColumnSets | None = None,
     ) -> Slices:
-        """Slices from columns over the same files; a file without a group is a slice of its own."""
+        """Returns slices from columns over the same files.
+
+        A file without a group is a slice of its own.
+        """
         encoded = as_array(file_group).dictionary_encode()
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         alone = np.flatnonzero(codes < 0)
@@ -104,18 +107,18 @@ class Slices:
 
     @property
     def count(self) -> int:
-        """The number of slices."""
+        """Returns the number of slices."""
         return len(self.names)
 
     @cached_property
     def holds_rows(self) -> FileMask:
-        """Where a file's rows can be rows of the table."""
+        """Returns where a file's rows can be rows of the table."""
         rows: FileMask = _HOLDS_ROWS[self.block, self.state]
         return rows
 
     @cached_property
     def hides_rows(self) -> FileMask:
-        """Where a file's keys can hide, or change, rows of older files."""
+        """Returns where a file's keys can hide, or change, rows of older files."""
         logs: FileMask = _HIDES_ROWS[self.block, self.state]
         return logs
 
@@ -129,18 +132,18 @@ class Slices:
 
     @property
     def is_log(self) -> FileMask:
-        """Where a file is not a base file."""
+        """Returns where a file is not a base file."""
         logs: FileMask = self.block != Block.BASE
         return logs
 
     def having(self, files: FileMask) -> FileMask:
-        """One bit per slice: it has one of these files."""
+        """Returns one bit per slice: it has one of these files."""
         found = np.zeros(self.count, np.bool_)
         found[self.codes[files]] = True
         return found
 
     def whole(self, rows: FileMask) -> FileMask:
-        """All files with rows of the slices that have one of these."""
+        """Returns all files with rows of the slices that have one of these."""
         return self.holds_rows & self.having(rows)[self.codes]
 
 
@@ -165,12 +168,12 @@ class PrunedSlices:
 
     @property
     def files(self) -> FileMask:
-        """One bit per file: it is opened."""
+        """Returns one bit per file: it is opened."""
         return self.rows | self.logs
 
     @property
     def counts(self) -> SliceCounts:
-        """How much the rule skips, and how much was skipped before it."""
+        """Returns how much the rule skips, and how much was skipped before it."""
         return SliceCounts(len(self.kept), int(self.kept.sum()), int(self.kept_before.sum()))
 
 
@@ -182,7 +185,7 @@ def prune_slices(
     *,
     within: FileMask | None = None,
 ) -> PrunedSlices:
-    """The slices that may show a row for which the bound predicate is TRUE, and the files to read.
+    """Returns the slices that may show a row for which the bound predicate is TRUE, and the files to read.
 
     A slice of which no row-bearing file can match is skipped. `within` are the files whose rows are
     wanted at all; logs come along from outside of it.
@@ -221,7 +224,7 @@ def _combined(
     candidates: FileMask,
     matching: FileMask,
 ) -> FileMask:
-    """The files whose rows, put together column by column, may satisfy the predicate.
+    """Returns the files whose rows, put together column by column, may satisfy the predicate.
 
     One column may come from one file and the next from another, so a slice with logs is judged as a
     whole; a base without logs is judged by itself.
@@ -257,7 +260,10 @@ _known: Final[WeakKeyDictionary[ColumnStatsIndex, Slices | None]] = WeakKeyDicti
 
 
 def slices_of(snapshot: Snapshot) -> Slices | None:
-    """The slices of a snapshot; None if it has no log file, so that every file stands for itself."""
+    """Returns the slices of a snapshot.
+
+    None if it has no log file, so that every file stands for itself.
+    """
     index = snapshot.index()
     if index not in _known:
         _known[index] = _slices(snapshot)

@@ -43,7 +43,7 @@ class Timeline:
             object.__setattr__(self, "start", min(lists["completed"]))
 
     def state_of(self, instant: str) -> State:
-        """What became of an instant; one the timeline does not know was never completed.
+        """Returns what became of an instant; one the timeline does not know was never completed.
 
         >>> Timeline(["002"], pending=["003"]).state_of("003")
         <State.FAILED: 1>

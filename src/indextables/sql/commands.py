@@ -18,7 +18,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
 
 
 def may_be_ours(text: str) -> bool:
-    """False for every statement that neither names a table of ours nor begins like a command of ours.
+    """Returns False for every statement that neither names a table of ours nor begins like a command of ours.
 
     >>> may_be_ours("SELECT 1"), may_be_ours("describe history indextables.`/data/t`")
     (False, True)
@@ -28,7 +28,7 @@ def may_be_ours(text: str) -> bool:
 
 
 def find(text: str) -> tuple[Command, Arguments] | None:
-    """The command a statement is, with its values; None for a statement of the engine."""
+    """Returns the command a statement is, with its values; None for a statement of the engine."""
     return find_command(text, COMMANDS)
 
 

@@ -42,7 +42,7 @@ class Select:
 
 
 def find_tables(text: str) -> Select:
-    """The query with every ``indextables.`path` `` replaced by a plain name.
+    """Returns the query with every ``indextables.`path` `` replaced by a plain name.
 
     >>> found = find_tables("SELECT 'indextables.`x`' FROM indextables.`/data/t` VERSION AS OF 3")
     >>> found.text, found.tables

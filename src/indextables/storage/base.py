@@ -33,11 +33,11 @@ class LogStore(Protocol):
 
     @property
     def uri(self) -> str:
-        """The root as the user would write it, without a trailing slash."""
+        """Returns the root as the user would write it, without a trailing slash."""
         ...
 
     def get(self, key: str) -> bytes:
-        """The whole object, or ObjectNotFoundError."""
+        """Returns the whole object, or ObjectNotFoundError."""
         ...
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
@@ -45,11 +45,11 @@ class LogStore(Protocol):
         ...
 
     def head(self, key: str) -> ObjectMeta:
-        """Size and time without the bytes, or ObjectNotFoundError."""
+        """Returns size and time without the bytes, or ObjectNotFoundError."""
         ...
 
     def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
-        """Every object whose key starts with `prefix`, at any depth, in byte order of keys.
+        """Returns every object whose key starts with `prefix`, at any depth, in byte order of keys.
 
         `start_after` leaves out keys up to and including it. A missing directory lists nothing.
         """
@@ -79,11 +79,11 @@ class LogStore(Protocol):
         ...
 
     def stale_temporaries(self, *, modified_before_ms: int) -> Iterator[ObjectMeta]:
-        """What writers that died left behind: hidden from `list`, safe to `delete`."""
+        """Returns what writers that died left behind: hidden from `list`, safe to `delete`."""
         ...
 
     def filesystem(self) -> Any:
-        """The same objects as a `pyarrow.fs.FileSystem` whose root is this store's root."""
+        """Returns the same objects as a `pyarrow.fs.FileSystem` whose root is this store's root."""
         ...
 
 
@@ -97,7 +97,7 @@ _TEMPORARY: Final = re.compile(r"\.indextables-[0-9a-f]{32}\.tmp")
 
 
 def why_not_a_key(key: str) -> str | None:
-    """None if this is a key, else what is wrong with it.
+    """Returns None if this is a key, else what is wrong with it.
 
     Examples:
         >>> why_not_a_key("data/day=2024-01-01/a b%.parquet")
@@ -113,7 +113,7 @@ def why_not_a_key(key: str) -> str | None:
 
 
 def check_key(key: str) -> str:
-    """The key itself; StorageError before anything is touched if a store must not see it."""
+    """Returns the key itself; StorageError before anything is touched if a store must not see it."""
     if reason := why_not_a_key(key):
         raise StorageError(
             f"{key!a} cannot be the key of an object: {reason}",
@@ -124,7 +124,7 @@ def check_key(key: str) -> str:
 
 
 def check_new_key(key: str) -> str:
-    """The same for an object to be written, which also must not look like a temporary one."""
+    """Returns the same for an object to be written, which also must not look like a temporary one."""
     if is_temporary(check_key(key)):
         raise StorageError(f"{key!r} is the name of a temporary file; listings would hide it", key=key)
     return key
@@ -137,12 +137,12 @@ def check_range(start: int, length: int) -> None:
 
 
 def temporary_name() -> str:
-    """A name that no listing shows and no other writer uses."""
+    """Returns a name that no listing shows and no other writer uses."""
     return f".indextables-{uuid4().hex}.tmp"
 
 
 def is_temporary(key: str) -> bool:
-    """True for names made by `temporary_name`, in any directory."""
+    """Returns True for names made by `temporary_name`, in any directory."""
     return _TEMPORARY.fullmatch(key.rpartition("/")[2]) is not None
 
 
@@ -159,7 +159,10 @@ _HINTS: Final = {
 
 
 def failure(what: str, error: Exception, key: str, hint: str | None = None) -> StorageError:
-    """`what` happened, as the system tells it; `hint` where the system's own reason has no better one."""
+    """`what` happened, as the system tells it.
+
+    `hint` where the system's own reason has no better one.
+    """
     number = getattr(error, "errno", None)
     return StorageError(what, hint=_HINTS.get(number or 0) or hint, key=key, errno=number)
 

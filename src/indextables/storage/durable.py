@@ -88,7 +88,7 @@ def _missing(path: Path) -> list[Path]:
 
 
 def write_temporary(directory: Path, data: bytes) -> Path:
-    """A hidden file in `directory` with these bytes, on the disk."""
+    """Returns a hidden file in `directory` with these bytes, on the disk."""
     path = directory / temporary_name()
     # 0o666 minus the umask, as every other file of the table: mkstemp's 0o600 would lock out readers.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -138,7 +138,10 @@ def _rename_exclusively(temporary: Path, final: Path) -> None:
 
 
 def exchange(one: Path, two: Path) -> bool:
-    """Each name leads to what the other led to, in one step; False where the system cannot do that."""
+    """Returns each name leads to what the other led to, in one step.
+
+    False where the system cannot do that.
+    """
     rename = _renameat2()
     code = errno.ENOSYS if rename is None else rename(one, two, _RENAME_EXCHANGE)
     if code and code not in _NO_SUCH_RENAME:
@@ -147,7 +150,10 @@ def exchange(one: Path, two: Path) -> bool:
 
 
 def rename_exclusively(source: Path, target: Path) -> None:
-    """The name moves, and FileExistsError if the new one is taken; without a gap wherever there is such a call."""
+    """The name moves, and FileExistsError if the new one is taken.
+
+    Without a gap wherever there is such a call.
+    """
     rename = _renameat2()
     code = errno.ENOSYS if rename is None else rename(source, target, _RENAME_NOREPLACE)
     if code in _NO_SUCH_RENAME:

@@ -43,11 +43,11 @@ class ReadAhead(io.RawIOBase):
         return True
 
     def size(self) -> int:
-        """The number of bytes in the object."""
+        """Returns the number of bytes in the object."""
         return self._size
 
     def tell(self) -> int:
-        """Where the next read starts."""
+        """Returns where the next read starts."""
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
@@ -70,7 +70,7 @@ class ReadAhead(io.RawIOBase):
             return data
 
     def readall(self) -> bytes:
-        """Everything from the current position on."""
+        """Returns everything from the current position on."""
         return self.read(-1)
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
@@ -115,7 +115,7 @@ OpenOutput = Callable[[str], io.IOBase]
 
 
 def filesystem_over(store: LogStore, open_output: OpenOutput | None = None) -> Any:
-    """A file system whose paths are the store's keys.
+    """Returns a file system whose paths are the store's keys.
 
     Without `open_output` a written file is kept in memory and stored with one `put` when it is closed.
     """
@@ -157,7 +157,7 @@ class StoreHandler(FileSystemHandler):  # type: ignore[misc]  # pyarrow has no t
         return id(self._store)
 
     def get_type_name(self) -> str:
-        """What Arrow prints."""
+        """Returns what Arrow prints."""
         return f"indextables+{type(self._store).__name__}"
 
     def normalize_path(self, path: str) -> str:
@@ -165,11 +165,11 @@ class StoreHandler(FileSystemHandler):  # type: ignore[misc]  # pyarrow has no t
         return path.strip("/")
 
     def get_file_info(self, paths: list[str]) -> list[Any]:
-        """One entry per path, `NotFound` where nothing is."""
+        """Returns one entry per path, `NotFound` where nothing is."""
         return [self._info(path.strip("/")) for path in paths]
 
     def get_file_info_selector(self, selector: FileSelector) -> list[Any]:
-        """The files below a directory, and the directories their keys pass through."""
+        """Returns the files below a directory, and the directories their keys pass through."""
         base = selector.base_dir.strip("/")
         found = _entries(self._store, f"{base}/" if base else "", recursive=selector.recursive)
         if not found and base and not selector.allow_not_found:
@@ -184,7 +184,10 @@ class StoreHandler(FileSystemHandler):  # type: ignore[misc]  # pyarrow has no t
         self.delete_dir_contents(path)
 
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = True) -> None:  # noqa: ARG002
-        """Deletes every object below the directory; an empty one does not exist, so it is never missing."""
+        """Deletes every object below the directory.
+
+        An empty one does not exist, so it is never missing.
+        """
         base = path.strip("/")
         if not base:
             raise StorageError("refusing to delete everything in the store")
@@ -210,17 +213,17 @@ class StoreHandler(FileSystemHandler):  # type: ignore[misc]  # pyarrow has no t
         self._store.put(dest, self._store.get(src))
 
     def open_input_stream(self, path: str) -> Any:
-        """The object from its beginning."""
+        """Returns the object from its beginning."""
         return self.open_input_file(path)
 
     def open_input_file(self, path: str) -> Any:
-        """The object for random access, with few requests."""
+        """Returns the object for random access, with few requests."""
         size = self._store.head(path).size
         fetch = lambda start, length: self._store.get_range(path, start, length)  # noqa: E731
         return pa.PythonFile(ReadAhead(fetch, size), mode="r")
 
     def open_output_stream(self, path: str, metadata: Any) -> Any:  # noqa: ARG002
-        """A new object, visible when the stream is closed."""
+        """Returns a new object, visible when the stream is closed."""
         return pa.PythonFile(self._open_output(path), mode="w")
 
     def open_append_stream(self, path: str, metadata: Any) -> Any:  # noqa: ARG002

@@ -44,23 +44,23 @@ class LocalStore:
 
     @property
     def uri(self) -> str:
-        """The absolute path of the root."""
+        """Returns the absolute path of the root."""
         return str(self._root)
 
     def get(self, key: str) -> bytes:
-        """The whole file."""
+        """Returns the whole file."""
         with _reading(key), self._open(key, buffering=0) as file:
             return bytes(file.readall())
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Part of the file."""
+        """Returns part of the file."""
         check_range(start, length)
         with _reading(key), self._open(key) as file:
             file.seek(start)
             return bytes(file.read(length))
 
     def head(self, key: str) -> ObjectMeta:
-        """Size and time of the file."""
+        """Returns size and time of the file."""
         with _reading(key):
             status = self._path(key).stat()
         if not stat.S_ISREG(status.st_mode):
@@ -68,7 +68,7 @@ class LocalStore:
         return _meta(key, status)
 
     def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
-        """The files whose keys start with `prefix`, in byte order of their keys.
+        """Yields the files whose keys start with `prefix`, in byte order of their keys.
 
         Shows what a key can name: no temporary files, no names that are not UTF-8, no pipes, no links
         to nowhere. Links to directories are followed, unless they lead back to where they are.
@@ -78,7 +78,7 @@ class LocalStore:
                 yield meta
 
     def stale_temporaries(self, *, modified_before_ms: int) -> Iterator[ObjectMeta]:
-        """Temporary files of writers that died; younger ones may belong to a living writer."""
+        """Yields temporary files of writers that died; younger ones may belong to a living writer."""
         for meta in self._walk("", ""):
             if is_temporary(meta.key) and meta.modified_ms < modified_before_ms:
                 yield meta
@@ -132,7 +132,7 @@ class LocalStore:
             path.rmdir()  # not the ones above it: another writer may be about to use them
 
     def filesystem(self) -> Any:
-        """Arrow's own local file system below the root: native reads, no Python in between."""
+        """Returns Arrow's own local file system below the root: native reads, no Python in between."""
         return SubTreeFileSystem(str(self._root), LocalFileSystem())
 
     def _path(self, key: str) -> Path:
@@ -187,7 +187,7 @@ class LocalStore:
 def _descend(
     path: Path, base: str, prefix: str, after: str, above: frozenset[tuple[int, int]]
 ) -> Iterator[ObjectMeta]:
-    """Keys below `base`. A directory sorts as 'name/': 'a-b' and 'a.c' come before 'a/x', 'a0' after."""
+    """Yields keys below `base`. A directory sorts as 'name/': 'a-b' and 'a.c' come before 'a/x', 'a0' after."""
     with ExitStack() as stack:
         try:
             here = _held(path, stack)
@@ -213,7 +213,7 @@ def _descend(
 
 
 def _held(path: Path, stack: ExitStack) -> int | Path:
-    """A directory by its descriptor: it stays the same one, although another may get its name meanwhile."""
+    """Returns a directory by its descriptor: it stays the same one, although another may get its name meanwhile."""
     if os.scandir not in os.supports_fd:
         return path
     descriptor = os.open(path, _DIRECTORY)
@@ -235,7 +235,10 @@ def _exists(key: str) -> ObjectExistsError:
 
 @contextmanager
 def _reading(key: str) -> Iterator[None]:
-    """A path that leads nowhere, through a file or to a directory is 'not found'; the rest is a failure."""
+    """A path that leads nowhere, through a file or to a directory is 'not found'.
+
+    The rest is a failure.
+    """
     try:
         yield
     except StorageError:

@@ -50,7 +50,7 @@ class Location:
 
 
 def parse_location(uri: str) -> Location | None:
-    """The place a path or URI names, nothing decoded; None for a scheme that is not known.
+    """Returns the place a path or URI names, nothing decoded; None for a scheme that is not known.
 
     Examples:
         >>> parse_location("s3a://bucket/my table")
@@ -90,7 +90,7 @@ def decode(text: str) -> str:
 
 
 def root_of(table_uri: str) -> Location | None:
-    """The location of a table as a user writes it: real names, except that a file: URI is encoded.
+    """Returns the location of a table as a user writes it: real names, except that a file: URI is encoded.
 
     Object store URIs are not decoded: `s3://b/a%20b` is the prefix 'a%20b', as in the aws tool.
     """
@@ -114,7 +114,7 @@ _ABSOLUTE: Final = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def file_key(path: str, table_uri: str) -> str:
-    """The key of the file that an action's `path` names; UnsafePathError if it is not of this table.
+    """Returns the key of the file that an action's `path` names; UnsafePathError if it is not of this table.
 
     Percent-decoded exactly once; an absolute URI under the table's root becomes relative.
 
@@ -147,7 +147,10 @@ def file_keys(paths: pa.Array, table_uri: str) -> pa.Array:
 
 
 def _are_plainly_keys(paths: pa.Array) -> bool:
-    """True only if nothing in this column is suspicious; a look at its bytes, where a pattern is costly."""
+    """Returns True only if nothing in this column is suspicious.
+
+    A look at its bytes, where a pattern is costly.
+    """
     if not (isinstance(paths, pa.Array) and paths.type == pa.string() and len(paths)):
         return False
     _, offsets, data = paths.buffers()
@@ -168,7 +171,7 @@ def _are_plainly_keys(paths: pa.Array) -> bool:
 
 
 def action_path(key: str) -> str:
-    """How an action writes this key: percent-encoded, so that `file_key` gives the key back.
+    """Returns how an action writes this key: percent-encoded, so that `file_key` gives the key back.
 
     Examples:
         >>> action_path("data/day=2024-01-01/a b%.parquet")
@@ -186,7 +189,10 @@ def action_paths(keys: pa.Array) -> pa.Array:
 
 
 def _rewritten(column: pa.Array, chosen: pa.Array, function: Callable[[str], str]) -> pa.Array:
-    """The column with `function` applied where `chosen`; the column itself if that is nowhere."""
+    """Returns the column with `function` applied where `chosen`.
+
+    The column itself if that is nowhere.
+    """
     if not pc.any(chosen).as_py():
         return column
     values = pa.array([function(text) for text in column.filter(chosen).to_pylist()], column.type)

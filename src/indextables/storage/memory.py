@@ -48,21 +48,21 @@ class MemoryStore:
         return f"memory://{self._location}"
 
     def get(self, key: str) -> bytes:
-        """The whole object."""
+        """Returns the whole object."""
         return self._find(key)[0]
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Part of the object."""
+        """Returns part of the object."""
         check_range(start, length)
         return self._find(key)[0][start : start + length]
 
     def head(self, key: str) -> ObjectMeta:
-        """Size and time of the object."""
+        """Returns size and time of the object."""
         data, modified_ms = self._find(key)
         return ObjectMeta(key, len(data), modified_ms)
 
     def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
-        """The objects at the moment of the call, in byte order of keys."""
+        """Returns the objects at the moment of the call, in byte order of keys."""
         first = self._prefix + prefix
         cut = len(self._prefix)
         with self._space.lock:
@@ -99,11 +99,11 @@ class MemoryStore:
             self._find(key)
 
     def stale_temporaries(self, *, modified_before_ms: int) -> Iterator[ObjectMeta]:  # noqa: ARG002
-        """None: a put here has no middle."""
+        """Returns None: a put here has no middle."""
         return iter(())
 
     def filesystem(self) -> Any:
-        """The objects as an Arrow file system."""
+        """Returns the objects as an Arrow file system."""
         return filesystem_over(self)
 
     def _full(self, key: str) -> str:

@@ -59,7 +59,7 @@ _PASSED_ON: Final = frozenset({"client_options", "retry_config", "credential_pro
 
 
 def custom_endpoint(location: Location, options: Mapping[str, Any]) -> str | None:
-    """The server that the user put in the place of the cloud's own, from options or environment."""
+    """Returns the server that the user put in the place of the cloud's own, from options or environment."""
     given = {name.lower(): value for name, value in options.items()}
     for name in _ENDPOINT_OPTIONS:
         if value := given.get(name):
@@ -75,7 +75,10 @@ def custom_endpoint(location: Location, options: Mapping[str, Any]) -> str | Non
 
 
 def make_client(location: Location, options: Mapping[str, Any]) -> Any:
-    """Obstore's client for this place; no request is made. ConfigError for an option it does not have."""
+    """Returns Obstore's client for this place.
+
+    No request is made. ConfigError for an option it does not have.
+    """
     config, client_options, passed_on = _sorted_options(options)
     endpoint = custom_endpoint(location, options)
     if endpoint is not None and endpoint.startswith("http://"):
@@ -182,7 +185,10 @@ def _failure(key: str, error: BaseException) -> StorageError:
 
 
 def _first_line(error: BaseException) -> str:
-    """What the server said, if it said so in XML; else what obstore says, without its debug text."""
+    """Returns what the server said, if it said so in XML.
+
+    Else what obstore says, without its debug text.
+    """
     said = str(error).partition("\n\nDebug source")[0]
     code, message = _CODE.search(said), _MESSAGE.search(said)
     if code is not None:

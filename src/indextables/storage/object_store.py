@@ -46,7 +46,7 @@ class Upload(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        """All bytes, or an error."""
+        """Returns all bytes, or an error."""
         # A copy: Arrow's buffer is of signed bytes, which obstore refuses, and may be reused by its owner.
         copied = bytes(data)
         with self._translated():
@@ -91,17 +91,17 @@ class ObjectStore:
 
     @property
     def uri(self) -> str:
-        """The root as the user wrote it."""
+        """Returns the root as the user wrote it."""
         return self._uri
 
     def get(self, key: str) -> bytes:
-        """The whole object."""
+        """Returns the whole object."""
         check_key(key)
         with reading(key):
             return bytes(obstore.get(self._client, key).bytes())
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Part of the object, in one request."""
+        """Returns part of the object, in one request."""
         check_key(key)
         check_range(start, length)
         try:
@@ -119,7 +119,7 @@ class ObjectStore:
             return b""
 
     def head(self, key: str) -> ObjectMeta:
-        """Size and time of the object."""
+        """Returns size and time of the object."""
         check_key(key)
         try:
             with reading(key):
@@ -130,7 +130,7 @@ class ObjectStore:
                 return _meta(obstore.get(self._client, key).meta)
 
     def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
-        """The objects whose keys start with `prefix`, in byte order of their keys."""
+        """Yields the objects whose keys start with `prefix`, in byte order of their keys."""
         for meta in self._in_order(prefix, start_after or ""):
             if not meta.key.startswith(prefix):
                 if meta.key > prefix:
@@ -164,7 +164,10 @@ class ObjectStore:
         """Nothing to do: an object that is there is durable."""
 
     def stale_temporaries(self, *, modified_before_ms: int) -> Iterator[ObjectMeta]:
-        """Probes (below) whose process died; unfinished uploads are for the bucket's lifecycle rules."""
+        """Probes (below) whose process died.
+
+        Unfinished uploads are for the bucket's lifecycle rules.
+        """
         with reading(""):
             found = [_meta(meta) for meta in obstore.list_with_delimiter(self._client)["objects"]]
         for meta in found:
@@ -172,7 +175,10 @@ class ObjectStore:
                 yield meta
 
     def filesystem(self) -> Any:
-        """The objects as an Arrow file system; large files are uploaded in parts while being written."""
+        """Returns the objects as an Arrow file system.
+
+        Large files are uploaded in parts while being written.
+        """
         return filesystem_over(self, self._open_output)
 
     def _open_output(self, key: str) -> Upload:

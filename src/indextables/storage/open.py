@@ -14,7 +14,7 @@ from indextables.storage.memory import MemoryStore
 
 
 def open_store(uri: str | Path, *, options: Mapping[str, Any] | None = None) -> LogStore:
-    """The store whose root is this path or URI; nothing is read, written or checked yet.
+    """Returns the store whose root is this path or URI; nothing is read, written or checked yet.
 
     Local paths, file://, memory://name, s3:// (s3a://), gs://, az:// and
     abfss://container@account.dfs.core.windows.net/path. `options` are credentials and endpoints for

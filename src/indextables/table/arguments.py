@@ -27,7 +27,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 
 def store_of(path: Location, options: Mapping[str, Any] | None) -> LogStore:
-    """The store at a path or URI; a store is itself."""
+    """Returns the store at a path or URI; a store is itself."""
     if isinstance(path, str | os.PathLike):
         return open_store(os.fspath(path), options=options)
     if not hasattr(path, "put_if_absent"):
@@ -50,14 +50,17 @@ def settings_of(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 
 def names_of(names: Names) -> tuple[str, ...]:
-    """Names of columns; a text alone is one name, not its letters."""
+    """Returns names of columns; a text alone is one name, not its letters."""
     return (names,) if isinstance(names, str) else tuple(names)
 
 
 def point_in_time(
     version: int | None, moment: Moment | None
 ) -> tuple[int | None, int | dt.datetime | None]:
-    """A version, a moment (milliseconds or aware datetime; text is read as ISO), or neither: now."""
+    """Returns a version, a moment (milliseconds or aware datetime.
+
+    Text is read as ISO), or neither: now.
+    """
     if version is not None and moment is not None:
         raise ConfigError("a version and a timestamp exclude each other", hint="leave one of them out")
     if version is not None and (not isinstance(version, Integral) or isinstance(version, bool)):
@@ -77,14 +80,14 @@ def point_in_time(
 
 
 def count_of(limit: int | None) -> int | None:
-    """How many there may be at most; None for all."""
+    """Returns how many there may be at most; None for all."""
     if limit is not None and (not isinstance(limit, int) or not 0 <= limit <= sys.maxsize):
         raise ConfigError(f"{limit!r} is not a limit", hint="pass a whole number, or None for all")
     return limit
 
 
 def condition_of(where: Any, timezone: str) -> Predicate | ColumnDomain | None:
-    """A condition in any of the forms users write it."""
+    """Returns a condition in any of the forms users write it."""
     match where:
         case str():
             return parse_predicate(where, timezone)
@@ -100,7 +103,7 @@ def condition_of(where: Any, timezone: str) -> Predicate | ColumnDomain | None:
 
 
 def predicate_of(where: Any, timezone: str) -> Predicate | None:
-    """The same as a predicate."""
+    """Returns the same as a predicate."""
     condition = condition_of(where, timezone)
     return condition.to_predicate() if isinstance(condition, ColumnDomain) else condition
 
@@ -108,7 +111,7 @@ def predicate_of(where: Any, timezone: str) -> Predicate | None:
 def not_a_table(
     store: LogStore, error: TableNotFoundError | NotATableError
 ) -> TableNotFoundError | NotATableError:
-    """The error, or a better one if what is there is a table of another format."""
+    """Returns the error, or a better one if what is there is a table of another format."""
     found = foreign_format(store)
     if found is None:
         return error

@@ -24,7 +24,7 @@ def check_table(
     progress: Progress | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> CheckReport:
-    """What `Table.check` finds, also for a table whose log is too damaged to be opened."""
+    """Returns what `Table.check` finds, also for a table whose log is too damaged to be opened."""
     log = _log(path, storage_options)
     return check(log, ArrowExecutor(log.store), deep=deep, progress=progress)
 
@@ -35,13 +35,13 @@ def describe_log(
     include_all: bool = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> pa.Table:
-    """The actions of the log, a row each: from the newest checkpoint on, or of every file there is."""
+    """Returns the actions of the log, a row each: from the newest checkpoint on, or of every file there is."""
     rows = _describe_log(_log(path, storage_options), include_all=include_all)
     return pa.Table.from_pylist(list(rows), LOG_COLUMNS)
 
 
 def _log(path: Location, storage_options: Mapping[str, Any] | None) -> TransactionLog:
-    """The log, if there is one."""
+    """Returns the log, if there is one."""
     store = store_of(path, storage_options)
     log = TransactionLog(store, Config.of())
     if not log.exists():

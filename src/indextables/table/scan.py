@@ -29,21 +29,21 @@ class TablePlan:
 
     @property
     def files(self) -> list[Split]:
-        """The splits that have to be opened, in the table's order."""
+        """Returns the splits that have to be opened, in the table's order."""
         return self.plan.files
 
     @property
     def report(self) -> PruneReport:
-        """How many splits and bytes were left out, and on what grounds."""
+        """Returns how many splits and bytes were left out, and on what grounds."""
         return self.plan.report
 
     @property
     def snapshot(self) -> Snapshot:
-        """The version that was planned."""
+        """Returns the version that was planned."""
         return self.plan.snapshot
 
     def scan(self, columns: Sequence[str] | None = None) -> Scan:
-        """The rows of these files that satisfy the condition."""
+        """Returns the rows of these files that satisfy the condition."""
         schema = self.snapshot.schema
         names = schema.names if columns is None else tuple(_top_level(schema, name) for name in columns)
         return Scan(self, names)
@@ -72,34 +72,34 @@ class Scan:
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema of the result."""
+        """Returns the Arrow schema of the result."""
         return self._reading.result_schema
 
     def to_batches(self) -> pa.RecordBatchReader:
-        """The rows as a stream; memory stays bounded whatever the size of the table."""
+        """Returns the rows as a stream; memory stays bounded whatever the size of the table."""
         self._count_pruned()
         return pa.RecordBatchReader.from_batches(
             self.schema, read_batches(self._reading, units_of(self.plan.plan))
         )
 
     def to_arrow(self) -> pa.Table:
-        """All rows in memory."""
+        """Returns all rows in memory."""
         return self.to_batches().read_all()
 
     def to_pandas(self) -> Any:
-        """All rows as a pandas DataFrame."""
+        """Returns all rows as a pandas DataFrame."""
         return pandas_frame(self.to_arrow())
 
     def to_polars(self) -> Any:
-        """All rows as a Polars DataFrame."""
+        """Returns all rows as a Polars DataFrame."""
         return polars_frame(self.to_arrow())
 
     def to_duckdb(self, connection: Any | None = None) -> Any:
-        """The rows as a relation of this connection (DuckDB's default one without)."""
+        """Returns the rows as a relation of this connection (DuckDB's default one without)."""
         return duckdb_relation(self.to_batches(), connection)
 
     def count(self) -> int:
-        """The number of rows; without a condition the log usually knows it."""
+        """Returns the number of rows; without a condition the log usually knows it."""
         self._count_pruned()
         return count_rows(replace(self._reading, columns=()), units_of(self.plan.plan))
 
@@ -128,19 +128,19 @@ class Query(Protocol):
     """What a table needs of a query to run it (`indextables.QueryBuilder` has it)."""
 
     def pruning_predicate(self, schema: StructType, index_column: str | None = None) -> Predicate:
-        """What every row satisfies that any later step sees."""
+        """Returns what every row satisfies that any later step sees."""
         ...
 
     def needed_columns(
         self, schema: StructType, index_column: str | None = None
     ) -> tuple[str, ...] | None:
-        """The columns to read; None for all."""
+        """Returns the columns to read; None for all."""
         ...
 
     def execute(
         self, data: pa.Table, *, index_column: str | None = None, timezone: str = "UTC"
     ) -> pa.Table:
-        """The result over these rows."""
+        """Returns the result over these rows."""
         ...
 
 
@@ -154,7 +154,7 @@ class QueryResult:
     timezone: str
 
     def to_arrow(self) -> pa.Table:
-        """The result in memory."""
+        """Returns the result in memory."""
         snapshot = self.plan.snapshot
         columns = self.query.needed_columns(snapshot.schema, self.index_column)
         # The query filters by its own rules, so rows are handed to it as they are.
@@ -162,20 +162,20 @@ class QueryResult:
         return self.query.execute(rows, index_column=self.index_column, timezone=self.timezone)
 
     def to_pandas(self) -> Any:
-        """The result as a pandas DataFrame."""
+        """Returns the result as a pandas DataFrame."""
         return pandas_frame(self.to_arrow())
 
     def to_polars(self) -> Any:
-        """The result as a Polars DataFrame."""
+        """Returns the result as a Polars DataFrame."""
         return polars_frame(self.to_arrow())
 
     def to_duckdb(self, connection: Any | None = None) -> Any:
-        """The result as a relation of this connection (DuckDB's default one without)."""
+        """Returns the result as a relation of this connection (DuckDB's default one without)."""
         return duckdb_relation(self.to_arrow().to_reader(), connection)
 
     @property
     def data(self) -> Any:
-        """The result as a pandas DataFrame, under the name ArcticDB's users know."""
+        """Returns the result as a pandas DataFrame, under the name ArcticDB's users know."""
         return self.to_pandas()
 
     def __repr__(self) -> str:

@@ -59,7 +59,10 @@ if TYPE_CHECKING:
 
 
 class Upkeep:
-    """The part of a table's handle that is about its files and its history; rows are written elsewhere."""
+    """The part of a table's handle that is about its files and its history.
+
+    Rows are written elsewhere.
+    """
 
     def __init__(self, store: LogStore, options: Mapping[str, Any] | None) -> None:
         self._store = store
@@ -68,7 +71,7 @@ class Upkeep:
         self._executor: Executor = ArrowExecutor(store)
 
     def on(self, spark: Any) -> Self:
-        """The same table with its work done as jobs of a Spark session: optimize, compact, analyze, delete.
+        """Returns the same table with its work done as jobs of a Spark session: optimize, compact, analyze, delete.
 
         What it appends or overwrites with are then Spark DataFrames.
         """
@@ -90,7 +93,7 @@ class Upkeep:
         options: Mapping[str, Any] | None = None,
         timezone: str = "UTC",
     ) -> CommitResult:
-        """The same rows in better splits: small ones packed together, or all laid along a curve.
+        """Returns the same rows in better splits: small ones packed together, or all laid along a curve.
 
         A curve through some columns lets a condition on any of them skip splits; Hilbert's keeps rows
         closer together than Z-order and takes a little longer. `where` chooses the splits to work on.
@@ -176,7 +179,10 @@ class Upkeep:
         return self._log.checkpoint().version
 
     def truncate_time_travel(self, *, apply: bool = False) -> TruncationPlan:
-        """The log files only older versions need; with `apply=True` the newest version is all there is."""
+        """Returns the log files only older versions need.
+
+        With `apply=True` the newest version is all there is.
+        """
         return truncate_time_travel(self._log, apply=apply)
 
     def vacuum(
@@ -186,11 +192,14 @@ class Upkeep:
         progress: Progress | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> VacuumPlan:
-        """The files no version within the retention needs; they are deleted only with `apply=True`."""
+        """Returns the files no version within the retention needs.
+
+        They are deleted only with `apply=True`.
+        """
         return vacuum(self._log, apply=apply, progress=progress, options=self._options(options))
 
     def check(self, *, deep: bool = False, progress: Progress | None = None) -> CheckReport:
-        """Every problem of the log and of the files it names; `deep` also reads the files."""
+        """Returns every problem of the log and of the files it names; `deep` also reads the files."""
         return check(self._log, self._executor, deep=deep, progress=progress)
 
     def _options(self, call: Mapping[str, Any] | None) -> Mapping[str, Any]:
@@ -201,7 +210,7 @@ class Upkeep:
 
 
 def _size(size: int | str | None) -> int | None:
-    """Bytes, or a text such as 128MB."""
+    """Returns bytes, or a text such as 128MB."""
     if size is None or isinstance(size, int):
         return size
     return Config.of(write={TARGET_FILE_SIZE.key: size}).get(TARGET_FILE_SIZE)
@@ -243,7 +252,7 @@ class Table(Upkeep):
         options: Mapping[str, Any] | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Table:
-        """A new, empty table; TableExistsError if there is one.
+        """Returns a new, empty table; TableExistsError if there is one.
 
         `schema` is a `pyarrow.Schema`, a Spark `StructType`, or the JSON text of one. With a
         `record_key` rows are identified by these columns, and `upsert` replaces them: whole, or in
@@ -289,34 +298,34 @@ class Table(Upkeep):
 
     @property
     def uri(self) -> str:
-        """Where the table is."""
+        """Returns where the table is."""
         return self._store.uri
 
     @property
     def version(self) -> int:
-        """The newest version."""
+        """Returns the newest version."""
         return self._log.snapshot().version
 
     @property
     def schema(self) -> StructType:
-        """The columns, partition columns included."""
+        """Returns the columns, partition columns included."""
         return self._log.snapshot().schema
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """The table's own settings."""
+        """Returns the table's own settings."""
         return self._log.snapshot().properties
 
     def snapshot(self, version: int | None = None, timestamp: Moment | None = None) -> Snapshot:
-        """The table now, at a version, or at a moment (milliseconds, ISO text or aware datetime)."""
+        """Returns the table now, at a version, or at a moment (milliseconds, ISO text or aware datetime)."""
         return self._log.snapshot(*point_in_time(version, timestamp))
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
-        """The commits that are kept, newest first."""
+        """Returns the commits that are kept, newest first."""
         return self._log.history(count_of(limit))
 
     def describe_log(self, *, include_all: bool = False) -> Any:
-        """The actions of the log as an Arrow table: from the newest checkpoint on, or all that are kept."""
+        """Returns the actions of the log as an Arrow table: from the newest checkpoint on, or all that are kept."""
         return describe_log(self._store, include_all=include_all)
 
     def __repr__(self) -> str:
@@ -334,7 +343,7 @@ class Table(Upkeep):
         timezone: str = "UTC",
         read_optimized: bool = False,
     ) -> TablePlan:
-        """The files a condition needs: SQL text, a predicate, or a ColumnDomain.
+        """Returns the files a condition needs: SQL text, a predicate, or a ColumnDomain.
 
         With `read_optimized` log files are left out: rows are those of the last compaction.
         """
@@ -353,7 +362,7 @@ class Table(Upkeep):
         timezone: str = "UTC",
         read_optimized: bool = False,
     ) -> Scan:
-        """The rows for which the condition is TRUE, read only from the files that may hold any."""
+        """Returns the rows for which the condition is TRUE, read only from the files that may hold any."""
         plan = self.plan(
             where,
             version=version,
@@ -390,7 +399,7 @@ class Table(Upkeep):
         rules: Rules = Rules.SQL,
         read_optimized: bool = False,
     ) -> TableDataset:
-        """One version as a `pyarrow.dataset.Dataset`: what scans it opens only the files it needs.
+        """Returns one version as a `pyarrow.dataset.Dataset`: what scans it opens only the files it needs.
 
         Filters follow SQL's rules for NULL and NaN, as those of the engines that read datasets do;
         with `rules=Rules.ARROW` they follow PyArrow's.
@@ -435,7 +444,10 @@ class Table(Upkeep):
         options: Mapping[str, Any] | None = None,
         timezone: str = "UTC",
     ) -> CommitResult:
-        """Replaces the rows `where` is TRUE for (all without one); rows of `data` outside it are an error."""
+        """Replaces the rows `where` is TRUE for (all without one).
+
+        Rows of `data` outside it are an error.
+        """
         return overwrite(
             self._log,
             self._executor,

@@ -60,7 +60,7 @@ class Explanation:
     columns: tuple[ColumnReach, ...]
 
     def verdicts(self, limit: int | None = None) -> Iterator[Verdict]:
-        """What was decided of each split, in the table's order."""
+        """Yields what was decided of each split, in the table's order."""
         index, legs = self.snapshot.index(), _legs(self.steps)
         for at, key in enumerate(self.snapshot.column("key").slice(0, limit).to_pylist()):
             kept = bool(self.mask[at])
@@ -70,7 +70,7 @@ class Explanation:
 
 
 def _legs(steps: Sequence[Step]) -> Sequence[Step]:
-    """The parts each of which alone can skip a split."""
+    """Returns the parts each of which alone can skip a split."""
     return [step for step in steps if step.depth == 1] if steps[0].joint == "AND" else steps[:1]
 
 
@@ -84,7 +84,7 @@ def _why(decisive: Sequence[Step], at: int, index: ColumnStatsIndex) -> str:
 def explain(
     table: Table, where: str | Predicate, *, version: int | None = None, timezone: str = "UTC"
 ) -> Explanation:
-    """The condition taken apart over the table's statistics; no data file is opened."""
+    """Returns the condition taken apart over the table's statistics; no data file is opened."""
     condition = parse_predicate(where, timezone) if isinstance(where, str) else where
     plan = table.plan(condition, version=version, timezone=timezone).plan
     index = plan.snapshot.index()
@@ -100,7 +100,7 @@ def explain(
 
 
 def _steps(condition: Predicate, snapshot: Snapshot, timezone: str) -> Iterator[Step]:
-    """The parts from the outside in; a NOT is moved inwards, where it can be read."""
+    """Yields the parts from the outside in; a NOT is moved inwards, where it can be read."""
     stack: list[tuple[Predicate, int]] = [(condition, 0)]
     index = snapshot.index()
     while stack:

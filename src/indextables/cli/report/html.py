@@ -30,7 +30,7 @@ code { font: .9em ui-monospace, monospace; } small { opacity: .7; }
 
 
 def html_page(report: TableReport) -> str:
-    """The page; every text of the table is escaped."""
+    """Returns the page; every text of the table is escaped."""
     snapshot, log = report.snapshot, report.log
     facts = [
         ("version", f"{snapshot.version:,}", human_moment(snapshot.timestamp_ms) or ""),

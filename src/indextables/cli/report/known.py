@@ -36,7 +36,7 @@ class ColumnReach:
 
 
 def column_reach(index: ColumnStatsIndex, path: FieldPath) -> ColumnReach:
-    """The column over the whole table."""
+    """Returns the column over the whole table."""
     stats = index.column(path)
     dtype = type_of(index, path)
     cut = stats.may_value & ~stats.missing & ~(stats.lo_exact & stats.hi_exact)
@@ -53,7 +53,7 @@ def column_reach(index: ColumnStatsIndex, path: FieldPath) -> ColumnReach:
 
 
 def known_of(index: ColumnStatsIndex, path: FieldPath, split: int) -> str:
-    """What is known of the column in one split."""
+    """Returns what is known of the column in one split."""
     stats, name = index.column(path), path_text(path)
     if stats.missing[split]:
         return f"{name}: no statistics"
@@ -73,12 +73,12 @@ def _kinds(stats: ColumnStats) -> tuple[tuple[str, FileMask], ...]:
 
 
 def type_of(index: ColumnStatsIndex, path: FieldPath) -> DataType:
-    """The type of a column or nested field."""
+    """Returns the type of a column or nested field."""
     return resolve(index.source.schema, path, case_sensitive=True)[1]
 
 
 def _extreme(stats: ColumnStats, side: Literal["lo", "hi"]) -> Any:
-    """The least lower or greatest upper bound; None if a split with values lacks that bound."""
+    """Returns the least lower or greatest upper bound; None if a split with values lacks that bound."""
     bounds = getattr(stats, side)
     if (stats.may_value & is_null(bounds)).any():
         return None

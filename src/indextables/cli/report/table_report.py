@@ -91,7 +91,10 @@ def table_report(
     storage_options: Mapping[str, Any] | None = None,
     recent: int = 20,
 ) -> TableReport:
-    """The newest version of a table and its `recent` commits; reads the log and no data file."""
+    """Returns the newest version of a table and its `recent` commits.
+
+    Reads the log and no data file.
+    """
     store = open_store(path, options=storage_options) if isinstance(path, str | Path) else path
     table = Table(store)
     snapshot, history = table.snapshot(), table.history()

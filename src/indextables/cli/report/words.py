@@ -11,7 +11,7 @@ _UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-
 
 
 def human_bytes(count: int) -> str:
-    """A size a person can read.
+    """Returns a size a person can read.
 
     >>> human_bytes(999), human_bytes(245_000), human_bytes(12_400_000)
     ('999 B', '245.0 kB', '12.4 MB')
@@ -42,7 +42,7 @@ def human_moment(milliseconds: int | None) -> str | None:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun, in the plural where it needs one.
+    """Returns a number with its noun, in the plural where it needs one.
 
     >>> counted(1, "split"), counted(1200, "split")
     ('1 split', '1,200 splits')
@@ -51,7 +51,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def visible(text: str) -> str:
-    r"""The text with every character a terminal would obey written out.
+    r"""Returns the text with every character a terminal would obey written out.
 
     >>> print(visible("red: \x1b[31m, line: \n, half: \udcff"))
     red: \x1b[31m, line: \n, half: \udcff

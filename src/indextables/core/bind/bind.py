@@ -63,7 +63,7 @@ from indextables.errors import UnknownColumnError
 
 
 def plain_values(dtype: DataType, values: tuple[Literal, ...]) -> tuple[Literal, ...] | None:
-    """The usual list, integers or text of the column's own type, bound in one quick pass."""
+    """Returns the usual list, integers or text of the column's own type, bound in one quick pass."""
     if any([literal.type is not None for literal in values]):  # noqa: C419  a generator takes twice as long
         return None
     listed = [literal.value for literal in values]
@@ -83,7 +83,7 @@ def plain_values(dtype: DataType, values: tuple[Literal, ...]) -> tuple[Literal,
 
 
 def as_double(literal: Literal) -> Literal:
-    """One double in an IN list makes Spark compare the whole list as doubles."""
+    """Returns one double in an IN list makes Spark compare the whole list as doubles."""
     if kind_of(literal) not in {"integer", "decimal"} or abs(literal.value) > 10**38:
         return literal
     return Literal(float(literal.value))
@@ -97,7 +97,7 @@ _LIST_KINDS: Final[dict[str, tuple[frozenset[str], ...]]] = {
 
 
 def one_common_type(dtype: DataType, kinds: set[str], values: tuple[Literal, ...]) -> bool:
-    """Whether Spark's common type for column and list gives each value the meaning it has alone."""
+    """Returns whether Spark's common type for column and list gives each value the meaning it has alone."""
     match dtype:
         case PrimitiveType(name) if name in _LIST_KINDS:
             return any(kinds <= allowed for allowed in _LIST_KINDS[name])
@@ -113,7 +113,7 @@ def one_common_type(dtype: DataType, kinds: set[str], values: tuple[Literal, ...
 
 
 def _list_fits_38(dtype: DataType, values: tuple[Literal, ...]) -> bool:
-    """Whether one decimal type of at most 38 digits holds the column and every number of the list."""
+    """Returns whether one decimal type of at most 38 digits holds the column and every number of the list."""
     sizes = [_decimal_size(value) for value in values if kind_of(value) in {"integer", "decimal"}]
     match dtype:
         case DecimalType(precision, scale):
@@ -143,7 +143,10 @@ _ORDERINGS: Final = frozenset(_FLIPPED)
 def bind(
     predicate: Predicate, schema: StructType, *, timezone: str = "UTC", case_sensitive: bool = False
 ) -> BoundPredicate:
-    """The same condition over the table's own columns and values; UnknownColumnError for other names."""
+    """Returns the same condition over the table's own columns and values.
+
+    UnknownColumnError for other names.
+    """
     binder = _Binder(schema, session_zone(timezone), case_sensitive)
     return gather_lists(flatten(fold(flatten(predicate), binder.bind_node)))
 
@@ -186,7 +189,7 @@ class _Binder:
                 assert_never(node)
 
     def find(self, path: FieldPath) -> _Column | None:
-        """The column, or None for what only an engine knows: part of a map or list, the current date."""
+        """Returns the column, or None for what only an engine knows: part of a map or list, the current date."""
         if path not in self.found:
             self.found[path] = self._find(path)
         return self.found[path]
@@ -318,7 +321,7 @@ class _Binder:
 
 
 def _metadata(schema: StructType, path: FieldPath) -> Mapping[str, Any]:
-    """What is noted about the field at a path that is known to exist."""
+    """Returns what is noted about the field at a path that is known to exist."""
     current: Any = schema
     metadata: Mapping[str, Any] = {}
     for name in path:
@@ -367,7 +370,7 @@ def _is_nan_value(literal: Literal) -> bool:
 
 
 def _same_order(one: DataType, two: DataType) -> bool:
-    """Whether stored values of the two types compare as Spark compares the columns."""
+    """Returns whether stored values of the two types compare as Spark compares the columns."""
     match one, two:
         case DecimalType(p, s), DecimalType(q, r):
             return max(p - s, q - r) + max(s, r) <= 38
@@ -384,7 +387,7 @@ def _text_against_numbers(dtype: DataType, kinds: set[str]) -> bool:
 
 
 def _arrow_can_compare(one: DataType, two: DataType) -> bool:
-    """Whether rows can be compared in Spark's common type although bounds cannot."""
+    """Returns whether rows can be compared in Spark's common type although bounds cannot."""
     match one, two:
         case (DecimalType(), DecimalType()):  # too wide: Spark rounds both
             return False

@@ -34,7 +34,7 @@ def unless_null(ref: Ref, value: bool) -> Predicate:
 
 
 def compare_cut(op: CompareOp, ref: Ref, dtype: DataType, cut: Cut, nan: NanRule) -> Predicate:
-    """The comparison with a literal that lies between, or spans several of, the column's values."""
+    """Returns the comparison with a literal that lies between, or spans several of, the column's values."""
     match op:
         case "<":
             return _below(ref, dtype, cut, cut.first, nan)
@@ -81,7 +81,7 @@ _WHY = "engines differ in how they compare {kind} with this column"
 
 
 def uncoerced(predicate: Predicate, schema: StructType) -> Predicate:
-    """The same condition, Opaque wherever a literal is not of its column's own kind.
+    """Returns the same condition, Opaque wherever a literal is not of its column's own kind.
 
     Every engine compares two integers alike. A text with a date, a naive time with an instant, or a
     double with a decimal, each compares in its own way, and a double as a literal of a float column
@@ -114,7 +114,7 @@ def _checked(
 
 
 def is_of_kind(literal: Literal, dtype: DataType) -> bool:
-    """Whether every engine compares this literal with such a column by its value alone."""
+    """Returns whether every engine compares this literal with such a column by its value alone."""
     kind = kind_of(literal)
     match dtype:
         case _ if kind == "null":
@@ -134,7 +134,7 @@ def is_of_kind(literal: Literal, dtype: DataType) -> bool:
 
 
 def _is_small(value: float) -> bool:
-    """Whether integers as large as this one are doubles without rounding."""
+    """Returns whether integers as large as this one are doubles without rounding."""
     return abs(value) < 2**53
 
 

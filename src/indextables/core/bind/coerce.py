@@ -63,7 +63,7 @@ Coerced: TypeAlias = Exact | Cut | Unknown
 
 
 def exact_cut(steps: Steps, value: float | Decimal | Fraction) -> Exact | Cut:
-    """The place of a real number among integers.
+    """Returns the place of a real number among integers.
 
     >>> exact_cut(Steps(-128, 127), 5), exact_cut(Steps(-128, 127, abs), 5.5).after
     (Exact(value=5), 6)
@@ -73,7 +73,7 @@ def exact_cut(steps: Steps, value: float | Decimal | Fraction) -> Exact | Cut:
 
 
 def search_cut(steps: Steps, image: Callable[[int], float], value: float) -> Exact | Cut:
-    """The place of a literal among the images of the steps under a cast that keeps their order."""
+    """Returns the place of a literal among the images of the steps under a cast that keeps their order."""
     if math.isnan(value):  # greater than every number
         return Cut(steps, steps.high + 1, steps.high + 1)
     first = _first_where(steps, lambda number: image(number) >= value)
@@ -101,7 +101,7 @@ def _first_where(steps: Steps, holds: Callable[[int], bool]) -> int:
 
 
 def float32_at(number: int) -> float:
-    """The float32 numbered so that order is kept: 0 is 0.0, its neighbours are 1 and -1."""
+    """Returns the float32 numbered so that order is kept: 0 is 0.0, its neighbours are 1 and -1."""
     single: float = struct.unpack("<f", struct.pack("<I", abs(number)))[0]
     return -single if number < 0 else single
 
@@ -116,7 +116,7 @@ _TIME_TYPES: Final = ("date", "timestamp", "timestamp_ntz")
 
 
 def kind_of(literal: Literal) -> str:
-    """Spark's name for the kind of a literal; all integers are one kind."""
+    """Returns Spark's name for the kind of a literal; all integers are one kind."""
     match literal.value:
         case None:
             return "null"
@@ -143,7 +143,7 @@ def kind_of(literal: Literal) -> str:
 
 
 def mismatch(literal: Literal, dtype: DataType) -> Unknown:
-    """Why this literal and a column of this type cannot be compared."""
+    """Returns why this literal and a column of this type cannot be compared."""
     return Unknown(f"Spark cannot compare {type_name(dtype)} with {kind_of(literal)}")
 
 
@@ -260,7 +260,7 @@ _SAFE_DOUBLE: Final = 2**53
 
 
 def coerce(literal: Literal, dtype: DataType, zone: dt.tzinfo, *, ordering: bool) -> Coerced:
-    """The literal, which is not NULL, among the values of `dtype`; `ordering` for < <= > >=."""
+    """Returns the literal, which is not NULL, among the values of `dtype`; `ordering` for < <= > >=."""
     match dtype:
         case DecimalType():
             return _for_decimal(literal, dtype)
@@ -336,7 +336,7 @@ def _decimal(unscaled: int, scale: int) -> Decimal:
 
 
 def _fits_38(value: Decimal, whole_digits: int, scale: int) -> bool:
-    """Whether a type that holds both the literal and the column's values has at most 38 digits."""
+    """Returns whether a type that holds both the literal and the column's values has at most 38 digits."""
     whole, after_point = digits_of(value)
     return max(whole, whole_digits) + max(after_point, scale) <= 38
 
@@ -377,7 +377,7 @@ def _to_double(number: float | Decimal) -> float | None:
 
 
 def parse_float(text: str) -> float | None:
-    """The double CAST(text AS DOUBLE) gives, None where it may be an error.
+    """Returns the double CAST(text AS DOUBLE) gives, None where it may be an error.
 
     >>> parse_float(" 1.5e3 "), parse_float("-Infinity"), parse_float("0x10")
     (1500.0, -inf, None)
@@ -415,7 +415,7 @@ def _for_binary(literal: Literal) -> Coerced:
 
 
 def is_valid_text(text: str | bytes) -> bool:
-    """Whether UTF-8 can hold it: a lone surrogate is a Python character, but no Unicode."""
+    """Returns whether UTF-8 can hold it: a lone surrogate is a Python character, but no Unicode."""
     if isinstance(text, bytes):
         return True
     try:

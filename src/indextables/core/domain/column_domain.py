@@ -50,7 +50,7 @@ from indextables.errors import PredicateError
 
 
 def condition(ref: Ref, domain: Domain, *, has_nan: bool) -> Predicate:
-    """TRUE for the values of the domain. NaN, if it counts at all, is in no range but a flag."""
+    """Returns TRUE for the values of the domain. NaN, if it counts at all, is in no range but a flag."""
     if domain.is_none or domain.is_all:
         return Constant(value=domain.is_all)
     points = [r.low.value for r in domain.ranges if r.is_point]
@@ -90,7 +90,7 @@ _FIRST_DAY: Final = dt.date(1970, 1, 1).toordinal()
 
 
 def natural(ordinal: Any, dtype: DataType) -> Any:
-    """The Python value of an ordinal; OverflowError or ValueError where Python has none."""
+    """Returns the Python value of an ordinal; OverflowError or ValueError where Python has none."""
     match dtype:
         case PrimitiveType("boolean"):
             return bool(ordinal)
@@ -119,7 +119,10 @@ def _float(ordinal: int, integer: str, number: str, sign: int) -> float:
 
 
 def domain_of(states: States, space: Ordinals, dtype: DataType) -> Domain | None:
-    """The domain of a set of states of a typed column; None where Python cannot name its values."""
+    """Returns the domain of a set of states of a typed column.
+
+    None where Python cannot name its values.
+    """
     pairs = zip(states.cuts[::2], states.cuts[1::2], strict=True)
     try:
         ranges = [Range(_low(a, space, dtype), _high(b, space, dtype)) for a, b in pairs]
@@ -147,7 +150,7 @@ def _high(cut: Cut, space: Ordinals, dtype: DataType) -> Marker:
 
 
 def is_own_value(value: Any, dtype: DataType) -> bool:
-    """Whether a Python value is one of the column's own type, so that nothing need be coerced."""
+    """Returns whether a Python value is one of the column's own type, so that nothing need be coerced."""
     match dtype, value:
         case PrimitiveType("boolean"), bool():
             return True
@@ -172,7 +175,7 @@ def is_own_value(value: Any, dtype: DataType) -> bool:
 
 
 def _fits_float(value: float, dtype: DataType) -> bool:
-    """Whether it is a double, or a float, without rounding: 2**53 + 1 is neither."""
+    """Returns whether it is a double, or a float, without rounding: 2**53 + 1 is neither."""
     try:
         if dtype == PrimitiveType("double"):
             return float(value) == value
@@ -210,12 +213,12 @@ class ColumnDomain:
 
     @classmethod
     def all(cls) -> ColumnDomain:
-        """Every row."""
+        """Returns every row."""
         return cls({})
 
     @classmethod
     def none(cls) -> ColumnDomain:
-        """No row."""
+        """Returns no row."""
         return cls(None)
 
     @property
@@ -230,24 +233,24 @@ class ColumnDomain:
 
     @property
     def columns(self) -> tuple[FieldPath, ...]:
-        """The columns it says something about."""
+        """Returns the columns it says something about."""
         return tuple(self.domains or ())
 
     def domain(self, path: FieldPath) -> Domain:
-        """What it allows in one column."""
+        """Returns what it allows in one column."""
         if self.domains is None:
             return Domain.none()
         return self.domains.get(path, Domain.all())
 
     def only(self, columns: Iterable[str | FieldPath]) -> ColumnDomain:
-        """What it says about these columns, forgetting the others."""
+        """Returns what it says about these columns, forgetting the others."""
         wanted = {parse_path(c) if isinstance(c, str) else c for c in columns}
         if self.domains is None:
             return self
         return ColumnDomain({path: d for path, d in self.domains.items() if path in wanted})
 
     def intersect(self, other: ColumnDomain) -> ColumnDomain:
-        """The rows that are in both."""
+        """Returns the rows that are in both."""
         if self.domains is None or other.domains is None:
             return ColumnDomain.none()
         both = dict(self.domains)
@@ -256,7 +259,7 @@ class ColumnDomain:
         return ColumnDomain(both)
 
     def union(self, other: ColumnDomain) -> ColumnDomain:
-        """The smallest column domain that holds the rows of both.
+        """Returns the smallest column domain that holds the rows of both.
 
         It may hold more: of {a: 1, b: 1} and {a: 2, b: 2} it makes {a: 1 or 2, b: 1 or 2}.
         """
@@ -266,7 +269,7 @@ class ColumnDomain:
         return ColumnDomain({p: self.domains[p].union(other.domains[p]) for p in shared})
 
     def complement(self) -> ColumnDomain:
-        """The smallest column domain that holds every row outside: exact for one column, else all."""
+        """Returns the smallest column domain that holds every row outside: exact for one column, else all."""
         if self.domains is None:
             return ColumnDomain.all()
         if not self.domains:
@@ -276,23 +279,23 @@ class ColumnDomain:
         return ColumnDomain({path: domain.complement() for path, domain in self.domains.items()})
 
     def overlaps(self, other: ColumnDomain) -> bool:
-        """A row may be in both."""
+        """Returns a row may be in both."""
         return not self.intersect(other).is_none
 
     def contains(self, other: ColumnDomain) -> bool:
-        """Every row of the other is in this one too."""
+        """Returns every row of the other is in this one too."""
         if self.domains is None or other.domains is None:
             return other.domains is None
         return all(domain.contains(other.domain(path)) for path, domain in self.domains.items())
 
     def to_predicate(self) -> Predicate:
-        """A condition that is TRUE for the rows inside and for no other."""
+        """Returns a condition that is TRUE for the rows inside and for no other."""
         if self.domains is None:
             return Constant(value=False)
         return _and([condition(Ref(path), d, has_nan=True) for path, d in self.domains.items()])
 
     def bind(self, schema: StructType, *, case_sensitive: bool = False) -> Predicate:
-        """The same as a bound condition; PredicateError if a value is not of its column's own type.
+        """Returns the same as a bound condition; PredicateError if a value is not of its column's own type.
 
         A domain takes values as they are. The text '2024-1-5' may equal a date for SQL, but its place
         among other texts is not that date's place among dates.
@@ -310,7 +313,7 @@ class ColumnDomain:
     def from_predicate(
         cls, predicate: Predicate, schema: StructType | None = None, *, timezone: str = "UTC"
     ) -> tuple[ColumnDomain, Predicate]:
-        """The domain that holds every row for which the predicate is TRUE, and what it leaves to check.
+        """Returns the domain that holds every row for which the predicate is TRUE, and what it leaves to check.
 
         A row satisfies the predicate iff it is in the domain and satisfies the rest. With a schema,
         literals are coerced to their column's type first, as SQL does; without one they are taken to
@@ -349,7 +352,10 @@ def _require_own_values(path: FieldPath, domain: Domain, dtype: DataType) -> Non
 
 
 def _extract(part: Predicate, schema: StructType | None, timezone: str) -> ColumnDomain | None:
-    """The domain of one conjunct; None where it speaks of several columns, or of none we can read."""
+    """Returns the domain of one conjunct.
+
+    None where it speaks of several columns, or of none we can read.
+    """
     if schema is None:
         return _face_value(part)
     known = {leaf.path: space_of(leaf.type, leaf.field.metadata) for leaf in leaves(schema)}

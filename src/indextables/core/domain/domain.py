@@ -75,7 +75,7 @@ class Marker:
 
 
 def is_nan(value: Any) -> bool:
-    """Whether a value is the one that equals nothing, not even itself."""
+    """Returns whether a value is the one that equals nothing, not even itself."""
     return isinstance(value, float | Decimal) and math.isnan(value)
 
 
@@ -114,12 +114,12 @@ class Range:
 
     @classmethod
     def all(cls) -> Range:
-        """Every value."""
+        """Returns every value."""
         return cls(_START, _END)
 
     @classmethod
     def equal(cls, value: Any) -> Range:
-        """One value."""
+        """Returns one value."""
         return cls(Marker(value, Bound.EXACTLY), Marker(value, Bound.EXACTLY))
 
     @classmethod
@@ -154,7 +154,7 @@ class Range:
 
     @property
     def cuts(self) -> Cuts:
-        """The same as cuts between values."""
+        """Returns the same as cuts between values."""
         low, high = self.low, self.high
         start = BOTTOM if low.value is None else (low.value, int(low.bound is Bound.ABOVE))
         end = TOP if high.value is None else (high.value, int(high.bound is Bound.EXACTLY))
@@ -168,23 +168,23 @@ class Markers:
     is_ordered: Final = True
 
     def below(self, value: Any) -> Cut:
-        """The cut right below a value."""
+        """Returns the cut right below a value."""
         return (value, 0)
 
     def above(self, value: Any) -> Cut:
-        """The cut right above a value."""
+        """Returns the cut right above a value."""
         return (value, 1)
 
     def point(self, value: Any) -> Cuts:
-        """One value and no other."""
+        """Returns one value and no other."""
         return ((value, 0), (value, 1))
 
     def points(self, values: Collection[Any]) -> Cuts:
-        """These values and no others."""
+        """Returns these values and no others."""
         return union([EMPTY, *map(self.point, values)])
 
     def prefixed(self, prefix: Any) -> Cuts:
-        """The texts, or binaries, that begin with a prefix."""
+        """Returns the texts, or binaries, that begin with a prefix."""
         end = next_prefix(prefix)
         return ((prefix, 0), TOP if end is None else (end, 0))
 
@@ -215,7 +215,7 @@ class Domain:
 
     @classmethod
     def all(cls) -> Domain:
-        """Every value, NULL and NaN."""
+        """Returns every value, NULL and NaN."""
         return cls.of_states(_EVERYTHING)
 
     @classmethod
@@ -231,12 +231,12 @@ class Domain:
 
     @classmethod
     def of_states(cls, states: States) -> Domain:
-        """The domain of a set of states over markers."""
+        """Returns the domain of a set of states over markers."""
         return cls(_ranges(states.cuts), states.null, states.nan)
 
     @property
     def states(self) -> States:
-        """The same as a set of states over markers."""
+        """Returns the same as a set of states over markers."""
         cuts = tuple(cut for r in self.ranges for cut in r.cuts)
         return States(cuts, self.null_allowed, self.nan_allowed)
 
@@ -247,19 +247,19 @@ class Domain:
 
     @property
     def is_all(self) -> bool:
-        """Everything is in it."""
+        """Returns everything is in it."""
         return self.states == _EVERYTHING
 
     def union(self, other: Domain) -> Domain:
-        """What is in one of the two, or in both."""
+        """Returns what is in one of the two, or in both."""
         return Domain.of_states(_comparing(lambda: any_of([self.states, other.states])))
 
     def intersect(self, other: Domain) -> Domain:
-        """What is in both."""
+        """Returns what is in both."""
         return Domain.of_states(_comparing(lambda: all_of([self.states, other.states])))
 
     def complement(self) -> Domain:
-        """What is not in it; NULL and NaN change sides like every value."""
+        """Returns what is not in it; NULL and NaN change sides like every value."""
         return Domain.of_states(without(_EVERYTHING, self.states))
 
     def overlaps(self, other: Domain) -> bool:
@@ -267,7 +267,7 @@ class Domain:
         return not self.intersect(other).is_none
 
     def contains(self, other: Domain) -> bool:
-        """Everything in the other is in this one too."""
+        """Returns everything in the other is in this one too."""
         return self.intersect(other) == other
 
     def __contains__(self, value: Any) -> bool:

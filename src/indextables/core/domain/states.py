@@ -63,7 +63,7 @@ TOP: Final = _Extreme(above=True)
 
 
 def union(sets: Sequence[Cuts]) -> Cuts:
-    """What at least one of the sets holds.
+    """Returns what at least one of the sets holds.
 
     >>> union([(1, 3), (3, 5), (9, 10)])
     (1, 5, 9, 10)
@@ -73,7 +73,7 @@ def union(sets: Sequence[Cuts]) -> Cuts:
 
 
 def intersection(sets: Sequence[Cuts]) -> Cuts:
-    """What all of the sets hold; there must be one at least.
+    """Returns what all of the sets hold; there must be one at least.
 
     >>> intersection([(1, 6), (0, 2, 4, 9)])
     (1, 2, 4, 6)
@@ -82,7 +82,7 @@ def intersection(sets: Sequence[Cuts]) -> Cuts:
 
 
 def complement(cuts: Cuts, universe: Cuts) -> Cuts:
-    """What the universe (one interval) holds and the set does not.
+    """Returns what the universe (one interval) holds and the set does not.
 
     >>> complement((0, 2, 4, 9), (0, 9))
     (2, 4)
@@ -93,12 +93,12 @@ def complement(cuts: Cuts, universe: Cuts) -> Cuts:
 
 
 def holds(cuts: Cuts, below: Cut) -> bool:
-    """Whether the value right above the cut `below` is in the set."""
+    """Returns whether the value right above the cut `below` is in the set."""
     return bisect_right(cuts, below) % 2 == 1
 
 
 def _covered(sets: Sequence[Cuts], needed: int) -> Cuts:
-    """Where at least `needed` of the sets lie over each other: one sweep over all cuts at once."""
+    """Returns where at least `needed` of the sets lie over each other: one sweep over all cuts at once."""
     if len(sets) == 1:
         return sets[0]
     starts = sorted(chain.from_iterable(cuts[::2] for cuts in sets))
@@ -137,7 +137,7 @@ class States:
 
     @property
     def is_empty(self) -> bool:
-        """No state belongs to it."""
+        """Returns no state belongs to it."""
         return not (self.cuts or self.null or self.nan)
 
 
@@ -227,27 +227,27 @@ class Space(Protocol):
 
     @property
     def is_ordered(self) -> bool:
-        """Whether values can be told apart at all."""
+        """Returns whether values can be told apart at all."""
         ...
 
     def below(self, value: Any) -> Cut:
-        """The cut right below a value."""
+        """Returns the cut right below a value."""
         ...
 
     def above(self, value: Any) -> Cut:
-        """The cut right above a value."""
+        """Returns the cut right above a value."""
         ...
 
     def point(self, value: Any) -> Cuts:
-        """One value and no other."""
+        """Returns one value and no other."""
         ...
 
     def points(self, values: Collection[Any]) -> Cuts:
-        """These values and no others."""
+        """Returns these values and no others."""
         ...
 
     def prefixed(self, prefix: Any) -> Cuts:
-        """The values that begin with a prefix."""
+        """Returns the values that begin with a prefix."""
         ...
 
 
@@ -262,29 +262,29 @@ class Ordinals:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether values can be told apart; otherwise all of them are one place."""
+        """Returns whether values can be told apart; otherwise all of them are one place."""
         return self.kind != "unordered"
 
     @property
     def universe(self) -> Cuts:
-        """The first and the last cut of the type."""
+        """Returns the first and the last cut of the type."""
         return self.values.cuts
 
     def below(self, value: Any) -> Cut:
-        """The cut right below a physical value."""
+        """Returns the cut right below a physical value."""
         return self.ordinal(value)
 
     def above(self, value: Any) -> Cut:
-        """The cut right above a physical value: right below its successor."""
+        """Returns the cut right above a physical value: right below its successor."""
         return self.point(value)[1]
 
     def point(self, value: Any) -> Cuts:
-        """One physical value and no other."""
+        """Returns one physical value and no other."""
         ordinal = self.ordinal(value)
         return (ordinal, ordinal + self._step)
 
     def points(self, values: Collection[Any]) -> Cuts:
-        """These physical values and no others, by one sort of all of them.
+        """Returns these physical values and no others, by one sort of all of them.
 
         >>> space_of(PrimitiveType("long")).points([7, 3, 4, 3])
         (3, 5, 7, 8)
@@ -299,17 +299,20 @@ class Ordinals:
 
     @property
     def _step(self) -> Any:
-        """What makes an ordinal its successor."""
+        """Returns what makes an ordinal its successor."""
         return b"\0" if self.kind == "bytes" else 1
 
     def prefixed(self, prefix: Any) -> Cuts:
-        """The texts, or binaries, that begin with a prefix."""
+        """Returns the texts, or binaries, that begin with a prefix."""
         end = next_prefix(prefix)
         return (self.ordinal(prefix), TOP if end is None else self.ordinal(end))
 
 
 def space_of(dtype: DataType, metadata: Mapping[str, Any] | None = None) -> Ordinals:
-    """The space of a type; where values have no usable order, all of them are one single place."""
+    """Returns the space of a type.
+
+    Where values have no usable order, all of them are one single place.
+    """
     if not is_orderable(dtype, metadata or {}):
         return _UNORDERED
     match dtype:
@@ -344,7 +347,7 @@ _UNORDERED: Final = Ordinals("unordered", States((0, 1)), lambda _: 0)
 
 
 def sortable_double(value: float) -> int:
-    """An integer that sorts as the double does.
+    """Returns an integer that sorts as the double does.
 
     >>> sortable_double(-0.0) == sortable_double(0.0) == sortable_double(5e-324) - 1
     True
@@ -354,13 +357,13 @@ def sortable_double(value: float) -> int:
 
 
 def sortable_single(value: float) -> int:
-    """An integer that sorts as the float does, which the value must be."""
+    """Returns an integer that sorts as the float does, which the value must be."""
     bits: int = struct.unpack("<i", struct.pack("<f", value + 0.0))[0]
     return bits if bits >= 0 else -(bits & 0x7FFF_FFFF)
 
 
 def unscaled(value: Decimal | int, scale: int) -> int:
-    """The integer a decimal is, `scale` digits after the point counted in; the value must fit.
+    """Returns the integer a decimal is, `scale` digits after the point counted in; the value must fit.
 
     >>> unscaled(Decimal("-12.5"), 3)
     -12500

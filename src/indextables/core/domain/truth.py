@@ -56,7 +56,10 @@ _NAN_EQUALS_ITSELF: Final = frozenset({"=", "<=", ">=", "<=>"})
 
 
 def truth_of(leaf: ColumnLeaf | Constant, space: Space) -> Truth:
-    """The states that make the leaf TRUE, FALSE and NULL; exact unless the leaf itself is inexact."""
+    """Returns the states that make the leaf TRUE, FALSE and NULL.
+
+    Exact unless the leaf itself is inexact.
+    """
     match leaf:
         case Compare(op, _, Literal(value), nan):
             return _compare(op, value, nan, space)
@@ -85,7 +88,7 @@ def _all(space: Space) -> States:
 
 
 def _unless_null(true: States, space: Space) -> Truth:
-    """TRUE for these states, FALSE for all other values, NULL for NULL."""
+    """Returns TRUE for these states, FALSE for all other values, NULL for NULL."""
     return Truth(true, without(space.values, true), ONLY_NULL)
 
 
@@ -108,7 +111,7 @@ def _compare(op: CompareOp, value: Any, nan: NanRule, space: Space) -> Truth:
 
 
 def _satisfying(op: CompareOp, value: Any, nan: NanRule, space: Space) -> States:
-    """The values v, NaN among them, for which `v op value` is TRUE."""
+    """Returns the values v, NaN among them, for which `v op value` is TRUE."""
     has_nan = space.values.nan
     if value != value:  # noqa: PLR0124  the one value that is not equal to itself
         if nan is NanRule.IEEE:
@@ -143,7 +146,7 @@ def _between(start: Any, end: Any) -> Cuts:
 
 
 def _with_itself(op: CompareOp, nan: NanRule, space: Space) -> Truth:
-    """A column compared with itself: only NaN under IEEE rules is not equal to itself."""
+    """Returns a column compared with itself: only NaN under IEEE rules is not equal to itself."""
     if op == "<=>":
         equal = _with_itself("=", nan, space)
         true = any_of([equal.true, ONLY_NULL])
@@ -184,19 +187,19 @@ class View(NamedTuple):
     null_as: bool | None = None
 
     def under_not(self) -> View:
-        """The view on the child of a NOT seen by this view."""
+        """Returns the view on the child of a NOT seen by this view."""
         return View(not self.negated, self.null_as)
 
     def under_is_true(self) -> View:
-        """The view on the child of an IS TRUE: its NULL is FALSE before anything else happens."""
+        """Returns the view on the child of an IS TRUE: its NULL is FALSE before anything else happens."""
         return View(self.negated, self.negated)
 
     def of_constant(self, value: bool | None) -> bool | None:
-        """A constant, as this view sees it."""
+        """Returns a constant, as this view sees it."""
         return self.null_as if value is None else value is not self.negated
 
     def of(self, truth: Truth) -> Truth:
-        """The truth of a condition on one column, as this view sees it."""
+        """Returns the truth of a condition on one column, as this view sees it."""
         seen = ~truth if self.negated else truth
         match self.null_as:
             case None:
@@ -276,7 +279,7 @@ class _Group:
 
 
 def correlate(predicate: Predicate, space_of: SpaceOf) -> Tree:
-    """The same condition, each column's share of an AND or OR folded into one set of states.
+    """Returns the same condition, each column's share of an AND or OR folded into one set of states.
 
     Works through a stack of its own: the depth of a predicate is the user's to choose.
     """
@@ -331,7 +334,7 @@ def _leaf(
 
 
 def column_of(leaf: ColumnLeaf) -> FieldPath:
-    """The column a leaf reads."""
+    """Returns the column a leaf reads."""
     match leaf:
         case Compare(_, left, _):
             assert isinstance(left, Ref)  # a bound comparison has its column on the left

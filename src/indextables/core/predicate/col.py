@@ -32,7 +32,7 @@ _PANDAS_NULLS: Final = frozenset({"NaTType", "NAType"})
 
 
 def col(name: str) -> Column:
-    """The column of that name; a dot means a nested field, backticks hold a name that has a dot.
+    """Returns the column of that name; a dot means a nested field, backticks hold a name that has a dot.
 
     >>> col("st.a") > 5
     Compare(op='>', left=Ref(path=('st', 'a')), right=Literal(value=5, type=None), nan=<NanRule.SPARK: 'spark'>)
@@ -43,7 +43,7 @@ def col(name: str) -> Column:
 
 
 def literal(value: Any) -> Literal:
-    """A constant from any Python, numpy or pandas scalar; a NULL of any kind is None."""
+    """Returns a constant from any Python, numpy or pandas scalar; a NULL of any kind is None."""
     kind, module = type(value).__name__, type(value).__module__.partition(".")[0]
     if kind in _PANDAS_NULLS:
         return Literal(None)
@@ -62,7 +62,7 @@ def _from_numpy(value: Any) -> Literal:
 
 
 def _nanoseconds(nanos: int, *, zoned: bool) -> Literal:
-    """The timestamp, exactly: between two microseconds it is a fraction that no column holds."""
+    """Returns the timestamp, exactly: between two microseconds it is a fraction that no column holds."""
     if nanos % 1000:
         return Literal(Fraction(nanos, 1000), PrimitiveType("timestamp" if zoned else "timestamp_ntz"))
     return timestamp_literal(nanos // 1000, zoned=zoned)
@@ -105,7 +105,7 @@ class Column:
         return Column((*self.path, name))
 
     def field(self, name: str) -> Column:
-        """The nested field of that name, taken literally: a dot in it is part of the name."""
+        """Returns the nested field of that name, taken literally: a dot in it is part of the name."""
         return self[name]
 
     def eq_null_safe(self, other: Any) -> Compare:
@@ -124,7 +124,7 @@ class Column:
         return And((self >= low, self <= high))
 
     def is_null(self) -> IsNull:
-        """TRUE for NULL, else FALSE."""
+        """Returns TRUE for NULL, else FALSE."""
         return IsNull(Ref(self.path))
 
     def is_not_null(self) -> Not:
@@ -132,11 +132,11 @@ class Column:
         return Not(self.is_null())
 
     def is_nan(self) -> IsNan:
-        """TRUE for NaN; FALSE for every number and for NULL."""
+        """Returns TRUE for NaN; FALSE for every number and for NULL."""
         return IsNan(Ref(self.path))
 
     def startswith(self, prefix: str | bytes) -> StartsWith:
-        """The text or bytes begin with `prefix`."""
+        """Returns the text or bytes begin with `prefix`."""
         return StartsWith(Ref(self.path), prefix)
 
     def like(self, pattern: str, escape: str = "\\") -> StartsWith:

@@ -65,7 +65,7 @@ def civil_from_days(days: int) -> tuple[int, int, int]:
 
 
 def parse_date(text: str) -> int | None:
-    """The days CAST(text AS DATE) gives: 2024, 2024-1 and 2024-01-01 with anything after it.
+    """Returns the days CAST(text AS DATE) gives: 2024, 2024-1 and 2024-01-01 with anything after it.
 
     >>> parse_date("1970-1-2T23:59"), parse_date("tomorrow")
     (1, None)
@@ -80,7 +80,7 @@ def _days(found: re.Match[str]) -> int | None:
 
 
 def parse_timestamp(text: str) -> Timestamp | None:
-    """The local time CAST(text AS TIMESTAMP) reads, and the zone if the text ends in one.
+    """Returns the local time CAST(text AS TIMESTAMP) reads, and the zone if the text ends in one.
 
     >>> parse_timestamp("1970-01-01 00:00:01Z")
     Timestamp(micros=1000000, zone=datetime.timezone.utc)
@@ -104,7 +104,7 @@ def parse_timestamp(text: str) -> Timestamp | None:
 
 @lru_cache(maxsize=256)
 def find_zone(name: str) -> dt.tzinfo | None:
-    """The zone of that name or fixed offset, None if there is no such zone."""
+    """Returns the zone of that name or fixed offset, None if there is no such zone."""
     if name.upper() in {"Z", "UTC", "GMT", "UT"}:
         return dt.UTC
     if found := _OFFSET.fullmatch(name):
@@ -120,7 +120,7 @@ def find_zone(name: str) -> dt.tzinfo | None:
 
 
 def session_zone(name: str) -> dt.tzinfo:
-    """The zone that local times without one are read in, or PredicateError."""
+    """Returns the zone that local times without one are read in, or PredicateError."""
     zone = find_zone(name)
     if zone is None:
         raise PredicateError(
@@ -133,12 +133,12 @@ def session_zone(name: str) -> dt.tzinfo:
 
 
 def is_fixed(zone: dt.tzinfo) -> bool:
-    """Whether the zone's offset never changes, so that local order is the order of instants."""
+    """Returns whether the zone's offset never changes, so that local order is the order of instants."""
     return isinstance(zone, dt.timezone)
 
 
 def to_instant(local_micros: int, zone: dt.tzinfo) -> int | None:
-    """The instant of a local time as Java resolves it; None outside the years Python knows.
+    """Returns the instant of a local time as Java resolves it; None outside the years Python knows.
 
     A time that a clock change skipped moves forward by the gap, one that happened twice is the first:
     for Python both are fold=0.
@@ -155,7 +155,7 @@ def to_instant(local_micros: int, zone: dt.tzinfo) -> int | None:
 
 
 def date_literal(days: int) -> Literal:
-    """A date constant; years that Python has no date for stay days."""
+    """Returns a date constant; years that Python has no date for stay days."""
     try:
         return Literal(dt.date.fromordinal(days + _EPOCH))
     except (ValueError, OverflowError):
@@ -163,7 +163,7 @@ def date_literal(days: int) -> Literal:
 
 
 def timestamp_literal(micros: int, *, zoned: bool) -> Literal:
-    """A timestamp constant; years that Python has no datetime for stay microseconds."""
+    """Returns a timestamp constant; years that Python has no datetime for stay microseconds."""
     try:
         naive = _EPOCH_TIME + micros * _MICRO
     except OverflowError:
@@ -172,14 +172,14 @@ def timestamp_literal(micros: int, *, zoned: bool) -> Literal:
 
 
 def date_text(days: int) -> str:
-    """The date as SQL spells it; years above 9999 have a sign, as Spark wants them."""
+    """Returns the date as SQL spells it; years above 9999 have a sign, as Spark wants them."""
     year, month, day = civil_from_days(days)
     sign = "-" if year < 0 else "+" if year > 9999 else ""
     return f"{sign}{abs(year):04}-{month:02}-{day:02}"
 
 
 def timestamp_text(micros: Any) -> str:
-    """The local time as SQL spells it, with six digits after the second."""
+    """Returns the local time as SQL spells it, with six digits after the second."""
     days, rest = divmod(micros, DAY)
     seconds, fraction = divmod(rest, 1_000_000)
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"

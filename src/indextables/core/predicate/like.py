@@ -14,7 +14,7 @@ _Piece: TypeAlias = tuple[str, bool]
 
 
 def like(ref: Ref, pattern: str, escape: str = "\\") -> StartsWith | None:
-    r"""The condition `ref LIKE pattern`, or None where the pattern is not a legal one.
+    r"""Returns the condition `ref LIKE pattern`, or None where the pattern is not a legal one.
 
     >>> like(Ref(("a",)), "ab%")
     StartsWith(ref=Ref(path=('a',)), prefix='ab', exact=True, pattern=None)
@@ -36,7 +36,10 @@ def like(ref: Ref, pattern: str, escape: str = "\\") -> StartsWith | None:
 
 
 def whole_text(pattern: str) -> str | None:
-    """The only text a pattern without wildcards matches; its escape character is a backslash."""
+    """Returns the only text a pattern without wildcards matches.
+
+    Its escape character is a backslash.
+    """
     pieces = _pieces(pattern, "\\") or []
     return None if any(wild for _, wild in pieces) else "".join(char for char, _ in pieces)
 
@@ -62,12 +65,12 @@ def _spelled(pieces: list[_Piece]) -> Iterator[str]:
 
 
 def escape_like(text: str) -> str:
-    """The pattern that matches exactly this text, with backslash as its escape character."""
+    """Returns the pattern that matches exactly this text, with backslash as its escape character."""
     return re.sub(r"([%_\\])", r"\\\1", text)
 
 
 def like_regex(pattern: str) -> str:
-    """The regular expression (RE2 and Python) of a pattern whose escape character is a backslash.
+    """Returns the regular expression (RE2 and Python) of a pattern whose escape character is a backslash.
 
     A newline is a character like any other, and the end is the end of the text, not of a line.
     """

@@ -50,7 +50,7 @@ class Node:
 
 
 def _parts(node: Any, kind: type[Any]) -> tuple[Predicate, ...]:
-    """What a node adds to an AND or OR: chains stay flat, so that long ones never get deep."""
+    """Returns what a node adds to an AND or OR: chains stay flat, so that long ones never get deep."""
     return node.children if isinstance(node, kind) else (node,)
 
 

@@ -45,7 +45,7 @@ _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001
 
 
 def to_sql(predicate: Predicate, dialect: OneOf["spark", "duckdb"] = "spark") -> str:
-    """SQL with the same meaning.
+    """Returns SQL with the same meaning.
 
     >>> to_sql(And((Compare(">", Ref(("a",)), Literal(5)), Not(IsNull(Ref(("st", "b.c")))))))
     'a > 5 AND NOT (st.`b.c` IS NULL)'
@@ -54,7 +54,7 @@ def to_sql(predicate: Predicate, dialect: OneOf["spark", "duckdb"] = "spark") ->
 
 
 def to_spark_sql(predicate: Predicate) -> str:
-    """SQL that means the same to Spark's parser, however its session has set it.
+    """Returns SQL that means the same to Spark's parser, however its session has set it.
 
     By a setting a bare `user` is a function, a backslash is itself, and a doubled quote ends a text. So
     names stand in backticks, and a text with such a character is spelled by its bytes. A bound condition

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 def children_of(node: Predicate) -> tuple[Predicate, ...]:
-    """The conditions directly inside a node, in order."""
+    """Returns the conditions directly inside a node, in order."""
     match node:
         case And(children) | Or(children):
             return children
@@ -49,7 +49,7 @@ def fold(
     visit: Callable[[Predicate, tuple[T, ...]], T],
     children: Callable[[Predicate], tuple[Predicate, ...]] = children_of,
 ) -> T:
-    """What `visit` makes of the root; it sees each node after its children, with their results.
+    """Returns what `visit` makes of the root; it sees each node after its children, with their results.
 
     >>> fold(Not(And((Constant(True), Constant(None)))), lambda node, inner: 1 + sum(inner))
     4
@@ -71,7 +71,7 @@ def fold(
 
 
 def flatten(predicate: Predicate) -> Predicate:
-    """The same condition with nested ANDs and ORs merged, and double NOTs gone."""
+    """Returns the same condition with nested ANDs and ORs merged, and double NOTs gone."""
     return fold(predicate, rebuild, _merged_children)
 
 
@@ -91,7 +91,10 @@ def _merged_children(node: Predicate) -> tuple[Predicate, ...]:
 
 
 def rebuild(node: Predicate, inner: tuple[Predicate, ...]) -> Predicate:
-    """The node over new children; an AND or OR of one is that one, an AND in an AND is part of it."""
+    """Returns the node over new children.
+
+    An AND or OR of one is that one, an AND in an AND is part of it.
+    """
     match node:
         case And():
             return _joined(And, inner)
@@ -174,7 +177,7 @@ def _as_denied_list(node: Predicate) -> IsIn | None:
 
 
 def distinct(values: Iterable[Literal]) -> tuple[Literal, ...]:
-    """Each value once, in order, NULL last."""
+    """Returns each value once, in order, NULL last."""
     kept: dict[Any, Literal] = {}
     null = None
     for literal in values:
@@ -186,7 +189,7 @@ def distinct(values: Iterable[Literal]) -> tuple[Literal, ...]:
 
 
 def columns_of(predicate: Predicate) -> tuple[FieldPath, ...]:
-    """The columns a condition reads, each once, in the order they first appear."""
+    """Returns the columns a condition reads, each once, in the order they first appear."""
     found: dict[FieldPath, None] = {}
 
     def visit(node: Predicate, _: tuple[None, ...]) -> None:

@@ -32,7 +32,7 @@ class Ladder:
         self._reach = reach[order]
 
     def meets(self, starting: Positions, reach: npt.NDArray[np.integer]) -> FileMask:
-        """Which splits meet one of the intervals at least, these being apart and in their order.
+        """Returns which splits meet one of the intervals at least, these being apart and in their order.
 
         `starting` says of each interval how many splits start below its end, `reach` how far up a
         split has to reach to meet it.
@@ -81,7 +81,7 @@ class ByteLine:
         return cls(lo, stem), cls(hi, stem)
 
     def below(self, cut: Any, *, unknown: bool) -> FileMask:
-        """Which values are less than the cut."""
+        """Returns which values are less than the cut."""
         if cut is TOP:
             return np.ones(len(self._keys), np.bool_)
         wanted = pa.array([cut], pa.large_binary())
@@ -96,16 +96,16 @@ class ByteLine:
 
     @property
     def unknown_count(self) -> int:
-        """How many values are unknown."""
+        """Returns how many values are unknown."""
         return int(self._values.null_count)
 
     def order(self) -> Positions:
-        """The values in their order, the unknown ones before all others."""
+        """Returns the values in their order, the unknown ones before all others."""
         unknown = () if self._unknown is None else np.flatnonzero(self._unknown)
         return np.concatenate([unknown, self._known_order()[0]]).astype(np.intp)
 
     def ranks(self) -> Positions:
-        """The place of each value in the order, the unknown ones after all others."""
+        """Returns the place of each value in the order, the unknown ones after all others."""
         unknown = () if self._unknown is None else np.flatnonzero(self._unknown)
         return ranks(np.concatenate([self._known_order()[0], unknown]).astype(np.intp))
 
@@ -126,7 +126,7 @@ class ByteLine:
         return np.append(low, len(order)) if cuts[-1] is TOP else low
 
     def _known_order(self) -> tuple[Positions, Integers]:
-        """The known values in their order, and the keys in that order; found once."""
+        """Returns the known values in their order, and the keys in that order; found once."""
         if self._sorted is None:
             order = np.argsort(self._keys)
             if self._unknown is not None:
@@ -140,7 +140,7 @@ class ByteLine:
         return self._sorted
 
     def _places(self, cuts: Any) -> Integers:
-        """The keys of cuts; one that does not begin with the stem is beyond all values, at that end.
+        """Returns the keys of cuts; one that does not begin with the stem is beyond all values, at that end.
 
         Should the key of a value be that very end, they tie, and are compared in full like any other.
         """
@@ -162,7 +162,7 @@ def _common_stem(a: bytes, b: bytes) -> bytes:
 
 
 def _sorted_rows(rows: Positions, values: Any) -> Positions:
-    """The rows in the order of their values: each distinct value is compared with others only once."""
+    """Returns the rows in the order of their values: each distinct value is compared with others only once."""
     encoded = values.take(pa.array(rows)).dictionary_encode()
     places = ranks(pc.sort_indices(encoded.dictionary).to_numpy().astype(np.intp))
     sorted_rows: Positions = rows[np.argsort(places[encoded.indices.to_numpy()], kind="stable")]
@@ -170,7 +170,7 @@ def _sorted_rows(rows: Positions, values: Any) -> Positions:
 
 
 def _keys(values: Any, skip: int) -> Integers:
-    """The eight bytes after the stem of each value, as an integer that sorts as they do."""
+    """Returns the eight bytes after the stem of each value, as an integer that sorts as they do."""
     _, offsets_buffer, data_buffer = values.buffers()
     offsets = np.frombuffer(offsets_buffer, np.int64)[values.offset :][: len(values) + 1]
     data = np.frombuffer(data_buffer or b"", np.uint8)
@@ -211,7 +211,7 @@ class IntBounds:
     _sorted: tuple[Integers, Ladder] | None = field(default=None, init=False)
 
     def overlap(self, cuts: Cuts) -> FileMask:
-        """True where some value between the bounds is in the set."""
+        """Returns True where some value between the bounds is in the set."""
         # The last cut of `long` is 2**63, which int64 has no room for: compare with closed ends.
         if len(cuts) > 2 * _FEW:
             return self._search(np.array(cuts[::2], np.int64), _closed(cuts))
@@ -229,7 +229,7 @@ class IntBounds:
 
 
 def _closed(cuts: Cuts) -> Integers:
-    """The last value of each interval."""
+    """Returns the last value of each interval."""
     ends: Integers = np.array([*cuts[1:-1:2], cuts[-1] - 1], np.int64)
     ends[:-1] -= 1
     return ends
@@ -247,7 +247,7 @@ class ByteBounds:
     _ladder: Ladder | None = field(default=None, init=False)
 
     def overlap(self, cuts: Cuts) -> FileMask:
-        """True where some value between the bounds is in the set."""
+        """Returns True where some value between the bounds is in the set."""
         line = tuple(_wide_bytes(cut) for cut in cuts) if self.wide else cuts
         if self._lines is None:
             self._lines = ByteLine.pair(self.lo, self.hi)
@@ -292,7 +292,7 @@ def _integers(values: Any, space: Ordinals, unknown: int) -> Integers:
 
 
 def _ordinals(values: Any, space: Ordinals) -> Integers:
-    """A fresh array of ordinals; whatever stands where the value is null means nothing."""
+    """Returns a fresh array of ordinals; whatever stands where the value is null means nothing."""
     if space.kind == "single":
         singles = values.fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float32)
         return _sortable((singles + np.float32(0)).view(np.int32).astype(np.int64), 2**31 - 1)
@@ -309,7 +309,7 @@ def _sortable(bits: Integers, magnitude: int) -> Integers:
 
 
 def _words(decimals: Any) -> Integers:
-    """The two 64-bit words of each 128-bit decimal, the low one first."""
+    """Returns the two 64-bit words of each 128-bit decimal, the low one first."""
     words = np.frombuffer(decimals.buffers()[1] or b"", np.int64)
     start = 2 * decimals.offset
     return words[start : start + 2 * len(decimals)].reshape(-1, 2)

@@ -31,7 +31,7 @@ class Masks:
         return Masks(self.false, self.true, self.null)
 
     def seen(self, view: View) -> Masks:
-        """The outcomes after the NOTs and IS TRUEs around the condition."""
+        """Returns the outcomes after the NOTs and IS TRUEs around the condition."""
         masks = ~self if view.negated else self
         nowhere = np.zeros_like(self.true)
         match view.null_as:
@@ -86,7 +86,7 @@ class _Column:
 def compare_columns(
     op: CompareOp, left: FieldPath, right: FieldPath, nan: NanRule, index: ColumnStatsIndex
 ) -> Masks:
-    """Which outcomes `left op right` may have; columns without a common line may have any."""
+    """Returns which outcomes `left op right` may have; columns without a common line may have any."""
     a, b = _column(left, index), _column(right, index)
     found = _common(left, right, index)
     if found is None:
@@ -108,7 +108,7 @@ def _on(column: _Column, bounds: Bounds) -> _Column:
 def _common(
     left: FieldPath, right: FieldPath, index: ColumnStatsIndex
 ) -> tuple[tuple[Bounds, Bounds], int] | None:
-    """Both columns' bounds on one line and where NaN stands on it."""
+    """Returns both columns' bounds on one line and where NaN stands on it."""
     a, b = index.space(left), index.space(right)
     kinds = {a.kind, b.kind}
     if "unordered" in kinds:
@@ -205,7 +205,7 @@ def _with_nan_on_top(column: _Column, top: int) -> _Column:
 
 
 def _may_be_less(low: Any, high: Any, *, or_equal: bool) -> FileMask:
-    """Whether a value at or above `low` may be less than one at or below `high`."""
+    """Returns whether a value at or above `low` may be less than one at or below `high`."""
     if isinstance(low, np.ndarray):
         hit: FileMask = low <= high if or_equal else low < high
         return hit

@@ -29,14 +29,14 @@ _Combine = Callable[[Sequence[_T]], _T]
 
 
 def may_match(bound: Predicate, index: ColumnStatsIndex) -> FileMask:
-    """One bit per split: False only if no row of that split can satisfy the predicate."""
+    """Returns one bit per split: False only if no row of that split can satisfy the predicate."""
     tree = correlate(bound, index.space)
     mask = _reduce(tree, lambda leaf: _true(leaf, index), _all, _any)
     return mask & index.may_have_rows
 
 
 def must_match(bound: Predicate, index: ColumnStatsIndex) -> FileMask:
-    """One bit per split: True only if every row of that split satisfies the predicate."""
+    """Returns one bit per split: True only if every row of that split satisfies the predicate."""
     tree = correlate(bound, index.space)
     # An AND may be something else than TRUE if any part may; an OR only if all parts may.
     other = _reduce(tree, lambda leaf: _not_true(leaf, index), _any, _all)
@@ -44,7 +44,7 @@ def must_match(bound: Predicate, index: ColumnStatsIndex) -> FileMask:
 
 
 def evaluate(bound: Predicate, index: ColumnStatsIndex) -> Masks:
-    """All three answers for every split; a split without rows has none of them."""
+    """Returns all three answers for every split; a split without rows has none of them."""
     tree = correlate(bound, index.space)
     masks = _reduce(tree, lambda leaf: _masks(leaf, index), conjunction, disjunction)
     rows = index.may_have_rows
@@ -64,7 +64,7 @@ class Pruned:
 
 
 def prune(bound: Predicate, index: ColumnStatsIndex) -> Pruned:
-    """Which splits are kept, which of them partition values alone would keep, and who was asked."""
+    """Returns which splits are kept, which of them partition values alone would keep, and who was asked."""
     tree = correlate(bound, index.space)
     everything = np.ones(index.num_rows, np.bool_)
     asked: dict[FieldPath, None] = {}
@@ -85,7 +85,7 @@ def prune(bound: Predicate, index: ColumnStatsIndex) -> Pruned:
 
 
 def overlaps(path: FieldPath, states: States, index: ColumnStatsIndex) -> FileMask:
-    """True where some row of the split may be in one of these states."""
+    """Returns True where some row of the split may be in one of these states."""
     stats = index.column(path)
     hit = np.zeros(index.num_rows, np.bool_)
     if states.cuts:
@@ -158,7 +158,10 @@ def _any(masks: Sequence[FileMask]) -> FileMask:
 
 
 def _reduce(tree: Tree, leaf: Callable[[_Leaf], _T], and_: _Combine[_T], or_: _Combine[_T]) -> _T:
-    """The tree's value from its leaves', bottom-up; never deeper on Python's stack than this call."""
+    """Returns the tree's value from its leaves', bottom-up.
+
+    Never deeper on Python's stack than this call.
+    """
     done: list[_T] = []
     stack: list[tuple[Tree, bool]] = [(tree, False)]
     while stack:

@@ -53,12 +53,12 @@ class Side(NamedTuple):
     exact: FileMask
 
     def without(self, rows: FileMask) -> Side:
-        """The same bounds with those of some splits forgotten."""
+        """Returns the same bounds with those of some splits forgotten."""
         return Side(without(self.values, rows), self.exact & ~rows)
 
 
 def read_bounds(source: StatsSource, path: FieldPath, dtype: DataType) -> tuple[Side, Side]:
-    """Both bounds of a column; a pair that cannot be true (min above max, NaN) is unknown."""
+    """Returns both bounds of a column; a pair that cannot be true (min above max, NaN) is unknown."""
     lower, upper = _read(source, "min", path, dtype), _read(source, "max", path, dtype)
     lies = as_mask(pc.greater(lower.values, upper.values))
     for which in ("min", "max") if is_float(dtype) else ():
@@ -142,7 +142,7 @@ class Presence:
 
 
 def read_presence(source: StatsSource, path: FieldPath, *, has_nan: bool) -> Presence:
-    """What the counts say; one that is negative or above the number of rows says nothing."""
+    """Returns what the counts say; one that is negative or above the number of rows says nothing."""
     records = integers(source.num_records(), source.num_rows)
     null = _believable(integers(source.count("null", path), source.num_rows), records)
     nan = np.zeros_like(null)
@@ -169,7 +169,7 @@ def _believable(counts: npt.NDArray[np.int64], records: npt.NDArray[np.int64]) -
 
 
 def _with_absent(presence: Presence, absent: FileMask | None) -> Presence:
-    """A column newer than the split is NULL in all of its rows, and that is known."""
+    """Returns a column newer than the split is NULL in all of its rows, and that is known."""
     if absent is None:
         return presence
     return Presence(
@@ -181,7 +181,7 @@ def _with_absent(presence: Presence, absent: FileMask | None) -> Presence:
 
 
 def load_leaf(source: StatsSource, leaf: Leaf) -> ColumnStats:
-    """The statistics of a column that holds values of its own."""
+    """Returns the statistics of a column that holds values of its own."""
     presence = read_presence(source, leaf.path, has_nan=is_float(leaf.type))
     if not is_orderable(leaf.type, leaf.field.metadata):
         return _without_bounds(presence, index_type(leaf.type))
@@ -221,7 +221,7 @@ def _without_bounds(presence: Presence, dtype: pa.DataType) -> ColumnStats:
 
 
 def load_struct(source: StatsSource, path: FieldPath, inside: Sequence[Leaf]) -> ColumnStats:
-    """The statistics of a struct itself: only whether it is NULL.
+    """Returns the statistics of a struct itself: only whether it is NULL.
 
     A NULL struct makes every field in it NULL, so one field without NULLs proves there is none. The
     reverse proves nothing: a struct whose fields are all NULL need not be NULL.
@@ -237,7 +237,7 @@ def load_struct(source: StatsSource, path: FieldPath, inside: Sequence[Leaf]) ->
 
 
 def load_partition(source: StatsSource, leaf: Leaf) -> ColumnStats:
-    """The statistics of a partition column: both bounds are the one value."""
+    """Returns the statistics of a partition column: both bounds are the one value."""
     found = read_partition(source.partition_value(leaf.path[0]), leaf.type)
     exact = ~is_null(found.values)
     nowhere = np.zeros_like(exact)
@@ -261,22 +261,22 @@ class ColumnStatsIndex:
 
     @property
     def num_rows(self) -> int:
-        """The number of splits."""
+        """Returns the number of splits."""
         return self.source.num_rows
 
     @property
     def may_have_rows(self) -> FileMask:
-        """False where a split is known to be empty."""
+        """Returns False where a split is known to be empty."""
         if self._may_have_rows is None:
             self._may_have_rows = integers(self.source.num_records(), self.num_rows) != 0
         return self._may_have_rows
 
     def is_partition(self, path: FieldPath) -> bool:
-        """Whether all rows of a split have one known value in this column."""
+        """Returns whether all rows of a split have one known value in this column."""
         return len(path) == 1 and path[0] in self.source.partition_columns
 
     def space(self, path: FieldPath) -> Ordinals:
-        """The space the column's values are compared in."""
+        """Returns the space the column's values are compared in."""
         if path not in self._spaces:
             leaf = self._leaves.get(path)
             self._spaces[path] = (
@@ -287,7 +287,7 @@ class ColumnStatsIndex:
         return self._spaces[path]
 
     def column(self, path: FieldPath) -> ColumnStats:
-        """The column's statistics, decoded once."""
+        """Returns the column's statistics, decoded once."""
         if path not in self._columns:
             self._columns[path] = self._load(path)
         return self._columns[path]
@@ -301,7 +301,7 @@ class ColumnStatsIndex:
         return (load_partition if self.is_partition(path) else load_leaf)(self.source, leaf)
 
     def bounds(self, path: FieldPath) -> Bounds:
-        """The column's bounds as ordinals, made once."""
+        """Returns the column's bounds as ordinals, made once."""
         if path not in self._bounds:
             stats = self.column(path)
             self._bounds[path] = bounds_of(stats.lo, stats.hi, self.space(path))

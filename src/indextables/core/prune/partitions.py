@@ -42,7 +42,7 @@ class PartitionValues(NamedTuple):
 
 
 def read_partition(text: Any, dtype: DataType) -> PartitionValues:
-    """The values of a partition column; one that does not decode may be anything, NULL too."""
+    """Returns the values of a partition column; one that does not decode may be anything, NULL too."""
     encoded = as_array(text).dictionary_encode()
     distinct = [decode_partition(value, dtype) for value in encoded.dictionary.to_pylist()]
     is_nan = [isinstance(v, float) and math.isnan(v) for v in distinct]
@@ -69,7 +69,10 @@ def _indexed(value: Physical | None) -> Any:
 
 
 def decode_partition(text: str, dtype: DataType) -> Physical | None:
-    """The physical value a partition's text spells, as we, Spark and Delta write it; None = unknown."""
+    """Returns the physical value a partition's text spells, as we, Spark and Delta write it.
+
+    None = unknown.
+    """
     match dtype:
         case PrimitiveType("string"):
             return text or None
@@ -90,7 +93,7 @@ def decode_partition(text: str, dtype: DataType) -> Physical | None:
 
 
 def partition_value(text: str | None, dtype: DataType) -> Physical | None:
-    """What a reader puts into the column: None for NULL, which is also what Spark's empty text means.
+    """Returns what a reader puts into the column: None for NULL, which is also what Spark's empty text means.
 
     LogCorruptedError where the text is no value of that type: a row with NULL instead would be a wrong row.
     """
@@ -128,7 +131,7 @@ _ESCAPED: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\"#%'*/:=?\\{\[\]^]")
 
 
 def escape_segment(text: str) -> str:
-    """The text as part of a directory name, escaped as Spark escapes it.
+    """Returns the text as part of a directory name, escaped as Spark escapes it.
 
     Examples:
         >>> escape_segment("a/b=50%")
@@ -138,7 +141,7 @@ def escape_segment(text: str) -> str:
 
 
 def unescape_segment(text: str) -> str:
-    """The inverse of `escape_segment`; a stray % stays as it is.
+    """Returns the inverse of `escape_segment`; a stray % stays as it is.
 
     Examples:
         >>> unescape_segment("a%2Fb%3D50%25 %zz")
@@ -149,7 +152,7 @@ def unescape_segment(text: str) -> str:
 
 
 def partition_directory(values: Mapping[str, str | None]) -> str:
-    """The directories of one partition, ending in '/'; empty for an unpartitioned table.
+    """Returns the directories of one partition, ending in '/'; empty for an unpartitioned table.
 
     Examples:
         >>> partition_directory({"day": "2024-01-01", "city": None})
@@ -163,7 +166,7 @@ def partition_directory(values: Mapping[str, str | None]) -> str:
 
 
 def _shortened(segment: str) -> str:
-    """A name every file system takes (255 bytes); the value itself is in the log, whole."""
+    """Returns a name every file system takes (255 bytes); the value itself is in the log, whole."""
     raw = segment.encode()
     if len(raw) <= _LONGEST:
         return segment
@@ -171,7 +174,10 @@ def _shortened(segment: str) -> str:
 
 
 def partition_text(physical: Any, kind: DataType) -> str | None:
-    """How the log spells a partition value: the text of its statistics encoding; empty is NULL."""
+    """Returns how the log spells a partition value: the text of its statistics encoding.
+
+    Empty is NULL.
+    """
     if physical is None or physical in ("", b""):
         return None
     if isinstance(physical, float) and physical != physical:  # noqa: PLR0124 - NaN
@@ -186,12 +192,18 @@ def partition_text(physical: Any, kind: DataType) -> str | None:
 
 
 def partition_scalar(text: str | None, kind: DataType) -> pa.Scalar:
-    """The value a partition's text stands for; LogCorruptedError if it is no value of that type."""
+    """Returns the value a partition's text stands for.
+
+    LogCorruptedError if it is no value of that type.
+    """
     return pa.scalar(partition_value(text, kind), type_to_arrow(kind))
 
 
 def group_rows(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """(values, rows) per distinct combination, rows in their order; every row is in exactly one group."""
+    """(values, rows) per distinct combination, rows in their order.
+
+    Every row is in exactly one group.
+    """
     if not columns:
         yield (), batch
         return
@@ -205,7 +217,7 @@ def group_rows(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[
 
 
 def _canonical(array: pa.Array) -> pa.Array:
-    """Values that name the same partition made equal: the empty text is NULL, -0.0 is 0.0."""
+    """Returns values that name the same partition made equal: the empty text is NULL, -0.0 is 0.0."""
     if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
         empty = pc.equal(pc.binary_length(array), 0)
         return pc.if_else(empty, pa.scalar(None, array.type), array)
@@ -215,7 +227,7 @@ def _canonical(array: pa.Array) -> pa.Array:
 
 
 def _codes(arrays: Sequence[pa.Array]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """One number per row, equal exactly for rows with equal values."""
+    """Returns one number per row, equal exactly for rows with equal values."""
     codes: np.ndarray[Any, np.dtype[np.int64]] | None = None
     for array in arrays:
         encoded = array.dictionary_encode(null_encoding="encode")

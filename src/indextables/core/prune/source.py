@@ -22,26 +22,26 @@ FileMask: TypeAlias = npt.NDArray[np.bool_]
 
 
 def as_array(column: Any) -> Any:
-    """One Arrow array, whatever number of chunks the column has."""
+    """Returns one Arrow array, whatever number of chunks the column has."""
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def as_mask(booleans: Any, *, unknown: bool = False) -> FileMask:
-    """An Arrow boolean array as a mask, its nulls answered by `unknown`."""
+    """Returns an Arrow boolean array as a mask, its nulls answered by `unknown`."""
     filled = booleans.fill_null(unknown) if booleans.null_count else booleans
     mask: FileMask = filled.to_numpy(zero_copy_only=False)
     return mask
 
 
 def is_null(column: Any) -> FileMask:
-    """Where an Arrow array has no value."""
+    """Returns where an Arrow array has no value."""
     if not column.null_count:
         return np.zeros(len(column), np.bool_)
     return as_mask(column.is_null())
 
 
 def without(column: Any, rows: FileMask) -> Any:
-    """The array with these rows unknown."""
+    """Returns the array with these rows unknown."""
     if not rows.any():
         return column
     return pc.if_else(pa.array(rows), pa.scalar(None, column.type), column)
@@ -57,41 +57,44 @@ class StatsSource(Protocol):
 
     @property
     def num_rows(self) -> int:
-        """The number of splits."""
+        """Returns the number of splits."""
         ...
 
     @property
     def schema(self) -> StructType:
-        """The table's schema, by which every value is decoded."""
+        """Returns the table's schema, by which every value is decoded."""
         ...
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """Columns whose value is one per split and known."""
+        """Returns columns whose value is one per split and known."""
         ...
 
     def num_records(self) -> Any:
-        """Rows per split, int64."""
+        """Returns rows per split, int64."""
         ...
 
     def bound(self, which: Literal["min", "max"], path: FieldPath) -> Any | None:
-        """The stored bound of a leaf, in its wire type (`core.values.wire_type`)."""
+        """Returns the stored bound of a leaf, in its wire type (`core.values.wire_type`)."""
         ...
 
     def count(self, which: Literal["null", "nan"], path: FieldPath) -> Any | None:
-        """How many rows are NULL, or NaN, int64."""
+        """Returns how many rows are NULL, or NaN, int64."""
         ...
 
     def inexact(self, which: Literal["min", "max"], path: FieldPath) -> FileMask | None:
-        """True where the stored bound is only a bound, not a value of the column; None: nowhere."""
+        """Returns True where the stored bound is only a bound, not a value of the column.
+
+        None: nowhere.
+        """
         ...
 
     def partition_value(self, name: str) -> Any:
-        """The value of a partition column as text; null is NULL."""
+        """Returns the value of a partition column as text; null is NULL."""
         ...
 
     def absent(self, path: FieldPath) -> FileMask | None:
-        """True where the column is newer than the split: every row is NULL there, and that is known."""
+        """Returns True where the column is newer than the split: every row is NULL there, and that is known."""
         ...
 
 
@@ -108,35 +111,35 @@ class ListSource:
 
     @property
     def num_rows(self) -> int:
-        """The number of splits."""
+        """Returns the number of splits."""
         return len(self.stats)
 
     def num_records(self) -> Any:
-        """Rows per split."""
+        """Returns rows per split."""
         return pa.array([s.num_records for s in self.stats], pa.int64())
 
     def bound(self, which: Literal["min", "max"], path: FieldPath) -> Any | None:
-        """The bounds as a parsed log line would hold them."""
+        """Returns the bounds as a parsed log line would hold them."""
         _, dtype = resolve(self.schema, path, case_sensitive=True)
         rows = [(s.min_values if which == "min" else s.max_values).get(path) for s in self.stats]
         return pa.array([_to_wire(value, dtype) for value in rows], wire_type(dtype))
 
     def count(self, which: Literal["null", "nan"], path: FieldPath) -> Any | None:
-        """The counts that are known."""
+        """Returns the counts that are known."""
         counts = (s.null_count if which == "null" else s.nan_count for s in self.stats)
         return pa.array([count.get(path) for count in counts], pa.int64())
 
     def inexact(self, which: Literal["min", "max"], path: FieldPath) -> FileMask | None:
-        """Which bounds are listed as inexact."""
+        """Returns which bounds are listed as inexact."""
         listed = (s.inexact_min if which == "min" else s.inexact_max for s in self.stats)
         return np.array([path in paths for paths in listed], np.bool_)
 
     def partition_value(self, name: str) -> Any:
-        """The value of a partition column as text."""
+        """Returns the value of a partition column as text."""
         return pa.array([values.get(name) for values in self.partition_values], pa.string())
 
     def absent(self, path: FieldPath) -> FileMask | None:
-        """True where the column, or a struct around it, is newer than the split."""
+        """Returns True where the column, or a struct around it, is newer than the split."""
         if not self.newer:
             return None
         ancestors = [path[:length] for length in range(1, len(path) + 1)]
@@ -158,5 +161,5 @@ def source_of(
     partition_values: Sequence[Mapping[str, str | None]] = (),
     newer: Sequence[Collection[FieldPath]] = (),
 ) -> StatsSource:
-    """A source over splits that are not in a log: those of a commit in the making, or of a test."""
+    """Returns a source over splits that are not in a log: those of a commit in the making, or of a test."""
     return ListSource(list(stats), schema, tuple(partition_columns), partition_values, newer)

@@ -43,7 +43,10 @@ _COUNTED: Final[dict[DataType, pa.DataType]] = {
 def stats_columns(
     schema: StructType, partition_columns: Sequence[str], config: Config
 ) -> tuple[FieldPath, ...]:
-    """The leaves that get statistics, in the schema's order; ConfigError for a name that is none."""
+    """Returns the leaves that get statistics, in the schema's order.
+
+    ConfigError for a name that is none.
+    """
     candidates = [leaf.path for leaf in leaves(schema) if leaf.path[0] not in set(partition_columns)]
     named, always = config.get(STATS_COLUMNS), config.get(FAST_FIELDS)
     limit = config.get(NUM_INDEXED_COLS)
@@ -56,7 +59,7 @@ def stats_columns(
 
 
 def _below(schema: StructType, option: Option[Any], names: Sequence[str]) -> set[FieldPath]:
-    """The named leaves, and all leaves of a named struct."""
+    """Returns the named leaves, and all leaves of a named struct."""
     try:
         wanted = {resolve(schema, parse_path(name))[0] for name in names}
     except UnknownColumnError as e:
@@ -100,7 +103,7 @@ def collect_stats(
 
 
 def _column(data: pa.Table | pa.RecordBatch, leaf: Leaf) -> Any | None:
-    """The values of a leaf, NULL where a struct around it is; None if the data lacks it."""
+    """Returns the values of a leaf, NULL where a struct around it is; None if the data lacks it."""
     path = leaf.path
     if path[0] not in data.schema.names:
         return None
@@ -121,7 +124,7 @@ def _nan_count(values: Any) -> int:
 
 
 def _range(values: Any, dtype: DataType) -> _Range:
-    """The least and the greatest value, physical; None where there is none."""
+    """Returns the least and the greatest value, physical; None where there is none."""
     found = pc.min_max(values)
     return _physical(found["min"], dtype), _physical(found["max"], dtype)
 
@@ -142,7 +145,7 @@ def _physical(value: Any, dtype: DataType) -> Physical | None:
 
 
 def merge_stats(parts: Sequence[SplitStats]) -> SplitStats:
-    """What is true of all rows together; a bound is kept only where every part vouches for it.
+    """Returns what is true of all rows together; a bound is kept only where every part vouches for it.
 
     Merge before truncation: the marked prefix of a truncated bound does not compare as a value.
 
@@ -210,7 +213,7 @@ def _bounds(
 
 
 def _has_no_value(part: SplitStats, path: FieldPath) -> bool:
-    """True only if every row is known to be NULL or NaN there."""
+    """Returns True only if every row is known to be NULL or NaN there."""
     if part.num_records is None:
         return False
     return part.null_count.get(path, 0) + part.nan_count.get(path, 0) == part.num_records

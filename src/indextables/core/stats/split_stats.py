@@ -47,14 +47,17 @@ class BoundCodec:
     read_max: Callable[[Any], Reading]
 
     def read(self, low: Any, high: Any) -> tuple[Reading, Reading]:
-        """Both bounds; where one is NaN the writer's comparisons were spoiled, and neither counts."""
+        """Returns both bounds.
+
+        Where one is NaN the writer's comparisons were spoiled, and neither counts.
+        """
         if not self.ordered or (self.is_float and (_is_nan(low) or _is_nan(high))):
             return (None, True), (None, True)
         return self.read_min(low), self.read_max(high)
 
 
 def codecs_of(schema: StructType) -> dict[FieldPath, BoundCodec]:
-    """The codec of every leaf, in the schema's order."""
+    """Returns the codec of every leaf, in the schema's order."""
     return _codecs(_Same(schema))
 
 
@@ -140,12 +143,12 @@ class SplitStats:
 
 
 def to_wire(stats: SplitStats, schema: StructType) -> Json:
-    """The `stats` object of a log line: ready for JSON, and with no value JSON cannot hold."""
+    """Returns the `stats` object of a log line: ready for JSON, and with no value JSON cannot hold."""
     return _to_object(stats, schema, _encode_for_json)
 
 
 def to_wire_row(stats: SplitStats, schema: StructType) -> Json:
-    """The same as a row of `stats_wire_type`, where an infinity is a float and not a text."""
+    """Returns the same as a row of `stats_wire_type`, where an infinity is a float and not a text."""
     return _to_object(stats, schema, _encode_for_arrow)
 
 
@@ -208,7 +211,7 @@ def _nested(values: Iterable[_Item]) -> Json:
 
 
 def from_wire(obj: Json | str | None, schema: StructType) -> SplitStats:
-    """The statistics a log line holds; whatever does not decode is unknown, never an error."""
+    """Returns the statistics a log line holds; whatever does not decode is unknown, never an error."""
     found = _loads(obj) if isinstance(obj, str) else obj
     if not isinstance(found, dict):
         return SplitStats()
@@ -272,7 +275,7 @@ def _all_text(parts: list[Any]) -> bool:
 
 
 def stats_wire_type(schema: StructType, partition_columns: Sequence[str] = ()) -> pa.StructType:
-    """The Arrow type of a whole `stats` object, for parsing log lines column by column."""
+    """Returns the Arrow type of a whole `stats` object, for parsing log lines column by column."""
     columns = [leaf for leaf in leaves(schema) if leaf.path[0] not in set(partition_columns)]
     bounds = _nested_type((leaf.path, wire_type(leaf.type)) for leaf in columns if _has_bounds(leaf))
     floats = (leaf for leaf in columns if is_float(leaf.type))

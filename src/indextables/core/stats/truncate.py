@@ -66,7 +66,7 @@ class TruncationMetrics:
 
     @property
     def columns(self) -> int:
-        """How many different columns were truncated."""
+        """Returns how many different columns were truncated."""
         return len(self.truncated)
 
     def __add__(self, other: TruncationMetrics) -> TruncationMetrics:
@@ -156,7 +156,7 @@ def _bounds(stats: SplitStats, path: FieldPath) -> tuple[_Bound, _Bound]:
 
 
 def _rule(rule: TruncationRule, low: _Bound, high: _Bound) -> TruncationRule:
-    """The rule for this column's type: bytes have no room for a readable mark."""
+    """Returns the rule for this column's type: bytes have no room for a readable mark."""
     is_binary = isinstance(low.value, bytes) or isinstance(high.value, bytes)
     return replace(rule, strategy="drop") if is_binary and rule.strategy == "truncate" else rule
 

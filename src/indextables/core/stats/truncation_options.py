@@ -38,7 +38,7 @@ def next_prefix(prefix: str) -> str | None: ...
 @overload
 def next_prefix(prefix: bytes) -> bytes | None: ...
 def next_prefix(prefix: str | bytes) -> str | bytes | None:
-    r"""The least value above everything that starts with `prefix`; None if nothing is.
+    r"""Returns the least value above everything that starts with `prefix`; None if nothing is.
 
     >>> next_prefix("ab"), next_prefix("a\U0010ffff"), next_prefix(b"a\xff"), next_prefix("")
     ('ac', 'b', b'b', None)
@@ -55,12 +55,12 @@ def next_prefix(prefix: str | bytes) -> str | bytes | None:
 
 
 def is_marked(text: str) -> bool:
-    """Whether a stored text is a prefix by its look."""
+    """Returns whether a stored text is a prefix by its look."""
     return text.endswith(SUFFIX)
 
 
 def stem(text: str, *, inexact: bool) -> str:
-    """The longest text known to begin the real value of a stored bound."""
+    """Returns the longest text known to begin the real value of a stored bound."""
     if not is_marked(text):
         return text
     cut = text[: -len(SUFFIX)]
@@ -68,17 +68,17 @@ def stem(text: str, *, inexact: bool) -> str:
 
 
 def lower_bound_of(text: str, *, inexact: bool) -> str:
-    """A text no value of the split is below, given the stored minimum."""
+    """Returns a text no value of the split is below, given the stored minimum."""
     return stem(text, inexact=inexact)
 
 
 def upper_bound_of(text: str, *, inexact: bool) -> str | None:
-    """A text no value of the split is above, given the stored maximum; None: unbounded."""
+    """Returns a text no value of the split is above, given the stored maximum; None: unbounded."""
     return next_prefix(stem(text, inexact=inexact)) if is_marked(text) else text
 
 
 def marked(values: pa.Array) -> _Mask:
-    """Which stored texts are prefixes by their look; such a bound is never exact."""
+    """Returns which stored texts are prefixes by their look; such a bound is never exact."""
     found = pc.ends_with(values, SUFFIX).fill_null(False)
     return np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool)
 
@@ -156,7 +156,7 @@ class TruncationOptions:
 
     @classmethod
     def from_config(cls, config: Config, *, warns: bool = True) -> TruncationOptions:
-        """The options in force; ConfigError before any data is written if they cannot work."""
+        """Returns the options in force; ConfigError before any data is written if they cannot work."""
         unknown = dict.fromkeys(name for name in _strategies(config) if name not in _STRATEGIES)
         for name in unknown if warns else ():
             _logger.warning("Unknown truncation strategy '%s', using 'drop'", name)
@@ -179,7 +179,7 @@ class TruncationOptions:
         return cls(enabled, default, columns)
 
     def rule(self, path: FieldPath) -> TruncationRule:
-        """The rule for one column or nested field."""
+        """Returns the rule for one column or nested field."""
         return self.columns.get(_folded(path), self.default) if self.columns else self.default
 
 
@@ -212,7 +212,7 @@ def _folded(path: FieldPath) -> FieldPath:
 
 
 def _strategies(config: Config) -> Iterator[str]:
-    """Every strategy that is asked for, of the table and of its columns."""
+    """Yields every strategy that is asked for, of the table and of its columns."""
     yield config.get(TRUNCATION_STRATEGY)
     for setting in config.column_settings():
         if setting.option is TRUNCATION_STRATEGY:

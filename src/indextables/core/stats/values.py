@@ -68,7 +68,7 @@ _ONE_BY_ONE: Final = 256
 
 
 def index_type(dtype: DataType) -> pa.DataType:
-    """The Arrow type bounds of this type are compared in; null where there are none."""
+    """Returns the Arrow type bounds of this type are compared in; null where there are none."""
     match dtype:
         case DecimalType(precision, scale):
             return pa.decimal128(precision, scale)
@@ -87,7 +87,7 @@ def index_type(dtype: DataType) -> pa.DataType:
 
 
 def wire_type(dtype: DataType) -> pa.DataType:
-    """The Arrow type a bound of this type has in a parsed log line."""
+    """Returns the Arrow type a bound of this type has in a parsed log line."""
     match dtype:
         case PrimitiveType(name) if name in INTEGERS:
             return pa.int64()
@@ -100,7 +100,10 @@ def wire_type(dtype: DataType) -> pa.DataType:
 
 
 def to_physical(value: Any, dtype: DataType) -> Physical:
-    """The physical value of a natural Python value; ValueError or TypeError if it is not of the type."""
+    """Returns the physical value of a natural Python value.
+
+    ValueError or TypeError if it is not of the type.
+    """
     match dtype, value:
         case PrimitiveType("date"), dt.date() if not isinstance(value, dt.datetime):
             return value.toordinal() - EPOCH_ORDINAL
@@ -133,7 +136,7 @@ def decode_column(
     dtype: DataType,
     round: Round,  # noqa: A002
 ) -> pa.Array:
-    """What `decode_value` says of every value, as one array of `index_type`; null = unknown."""
+    """Returns what `decode_value` says of every value, as one array of `index_type`; null = unknown."""
     array = wire.combine_chunks() if isinstance(wire, pa.ChunkedArray) else wire
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -148,7 +151,7 @@ def decode_column(
 
 
 def _cast_for(wire: pa.DataType, dtype: DataType, round_: Round) -> _Cast | None:
-    """The bulk reading of this kind of wire for this type; None where the pair means nothing.
+    """Returns the bulk reading of this kind of wire for this type; None where the pair means nothing.
 
     A wire of an older, narrower type is met too: the column was widened since.
     """
@@ -201,7 +204,10 @@ def _in_years(array: pa.Array, first: int, last: int) -> pa.Array:
 
 
 def _grammatical(array: pa.Array, dtype: DataType) -> pa.Array:
-    """The texts that look like values of the type; the others are unknown without a closer look."""
+    """Returns the texts that look like values of the type.
+
+    The others are unknown without a closer look.
+    """
     match dtype:
         case PrimitiveType("date"):
             pattern = DATE_PATTERN

@@ -60,7 +60,7 @@ _EXACT: Final = Context(prec=100)
 
 
 def encode_value(value: Physical, dtype: DataType) -> Json | Omit:
-    """The JSON form of a bound, or OMIT where JSON has none: NaN, years outside 1-9999."""
+    """Returns the JSON form of a bound, or OMIT where JSON has none: NaN, years outside 1-9999."""
     return encoder(dtype)(value)
 
 
@@ -117,7 +117,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def decode_value(value: Json, dtype: DataType, round: Round | None = None) -> Physical | None:  # noqa: A002
-    """The physical value, read by the column's type and nothing else; None = unknown.
+    """Returns the physical value, read by the column's type and nothing else; None = unknown.
 
     A value the type cannot hold exactly goes outward with `round`, and is unknown without it.
     """
@@ -159,7 +159,7 @@ def _is_int(value: Json) -> bool:
 
 
 def _to_float(value: Json, round_: Round | None) -> float | None:
-    """The double nearest to an int on the side asked for: 2**53 + 1 is no double."""
+    """Returns the double nearest to an int on the side asked for: 2**53 + 1 is no double."""
     if isinstance(value, str):
         return _INFINITIES.get(value)
     if not isinstance(value, float) and not _is_int(value):
@@ -182,7 +182,7 @@ def _to_float(value: Json, round_: Round | None) -> float | None:
 
 
 def _to_single(value: float | None, round_: Round | None) -> float | None:
-    """The same double if it is a float, else its neighbour among floats.
+    """Returns the same double if it is a float, else its neighbour among floats.
 
     A writer that prints a float in its own shortest form (0.1 for 0.10000000149…) is off by less
     than half a step; going outward to the next float makes such a bound true again.

@@ -117,7 +117,7 @@ _HINTS: Final = (
 
 
 def schema_to_arrow(schema: StructType) -> pa.Schema:
-    """The Arrow schema of a split that holds these columns."""
+    """Returns the Arrow schema of a split that holds these columns."""
     return pa.schema([_arrow_field(f) for f in schema])
 
 
@@ -126,7 +126,7 @@ def _arrow_field(f: Field) -> pa.Field:
 
 
 def type_to_arrow(dtype: DataType) -> pa.DataType:
-    """The one Arrow type splits use for this type."""
+    """Returns the one Arrow type splits use for this type."""
     match dtype:
         case PrimitiveType(name):
             return _TO_ARROW[name]
@@ -144,7 +144,7 @@ def type_to_arrow(dtype: DataType) -> pa.DataType:
 
 
 def schema_from_arrow(schema: pa.Schema) -> StructType:
-    """The table schema that holds every value this Arrow schema allows, or UnsupportedTypeError."""
+    """Returns the table schema that holds every value this Arrow schema allows, or UnsupportedTypeError."""
     check_arrow_levels(schema)
     return _struct_from_arrow(list(schema), ())
 

@@ -30,7 +30,7 @@ _COLLATED: Final = re.compile(r"string collate (\S+)", re.IGNORECASE)
 
 
 def schema_to_json(schema: StructType) -> str:
-    """The text `StructType.fromJson` of PySpark reads as the same schema."""
+    """Returns the text `StructType.fromJson` of PySpark reads as the same schema."""
     return json.dumps(_type_to_json(schema), separators=(",", ":"), ensure_ascii=False)
 
 
@@ -69,7 +69,10 @@ def _field_to_json(f: Field) -> dict[str, Any]:
 
 
 def schema_from_json(text: str) -> StructType:
-    """The schema this text describes; SchemaError if it is none, UnsupportedTypeError if we lack a type."""
+    """Returns the schema this text describes.
+
+    SchemaError if it is none, UnsupportedTypeError if we lack a type.
+    """
     try:
         schema = _type_from_json(_loads(text), "")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as e:

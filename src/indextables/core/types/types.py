@@ -83,7 +83,7 @@ class StructType:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The fields' names in order."""
+        """Returns the fields' names in order."""
         return tuple(f.name for f in self.fields)
 
 
@@ -101,12 +101,12 @@ _SQL_NAMES: Final = {"byte": "tinyint", "short": "smallint", "integer": "int", "
 
 
 def is_float(dtype: DataType) -> bool:
-    """Whether values of this type can be NaN."""
+    """Returns whether values of this type can be NaN."""
     return isinstance(dtype, PrimitiveType) and dtype.name in {"float", "double"}
 
 
 def is_orderable(dtype: DataType, metadata: Mapping[str, Any] | None = None) -> bool:
-    """Whether a min and a max say something: the engines order its values as we do.
+    """Returns whether a min and a max say something: the engines order its values as we do.
 
     A collated string is ordered by its collation and a CHAR is padded when it is read, so bounds
     over the stored text would lie about both.
@@ -125,7 +125,7 @@ def is_orderable(dtype: DataType, metadata: Mapping[str, Any] | None = None) -> 
 
 
 def can_widen(old: DataType, new: DataType) -> bool:
-    """Whether every file written as `old` reads as `new` without changing a value."""
+    """Returns whether every file written as `old` reads as `new` without changing a value."""
     if old == new:
         return True
     match old, new:
@@ -148,7 +148,7 @@ def can_widen(old: DataType, new: DataType) -> bool:
 
 
 def type_name(dtype: DataType) -> str:
-    """The type as SQL writes it.
+    """Returns the type as SQL writes it.
 
     >>> type_name(ListType(PrimitiveType("long")))
     'array<bigint>'
@@ -185,7 +185,7 @@ class Leaf:
 
 
 def leaves(schema: StructType) -> Iterator[Leaf]:
-    """Every field that holds values of its own, depth first, in the schema's order."""
+    """Returns every field that holds values of its own, depth first, in the schema's order."""
     return _leaves(schema, (), nullable=False)
 
 
@@ -199,7 +199,7 @@ def _leaves(struct: StructType, prefix: FieldPath, *, nullable: bool) -> Iterato
 
 
 def parse_path(text: str) -> FieldPath:
-    """The path a dotted name spells; backticks hold a name that itself has a dot.
+    """Returns the path a dotted name spells; backticks hold a name that itself has a dot.
 
     >>> parse_path("a.b"), parse_path("`a.b`.c"), parse_path("`odd``name`")
     (('a', 'b'), ('a.b', 'c'), ('odd`name',))
@@ -215,7 +215,7 @@ def parse_path(text: str) -> FieldPath:
 
 
 def path_text(path: FieldPath) -> str:
-    """The dotted name of a path, which `parse_path` reads back.
+    """Returns the dotted name of a path, which `parse_path` reads back.
 
     >>> path_text(("a.b", "c"))
     '`a.b`.c'
@@ -230,7 +230,7 @@ def _quoted(name: str) -> str:
 def resolve(
     schema: StructType, path: FieldPath, *, case_sensitive: bool = False
 ) -> tuple[FieldPath, DataType]:
-    """The path in the schema's own spelling and its type; a struct is also a column."""
+    """Returns the path in the schema's own spelling and its type; a struct is also a column."""
     current: DataType = schema
     found: FieldPath = ()
     for part in path:

@@ -36,7 +36,10 @@ _PER_MICROSECOND: Final = {"s": 1_000_000, "ms": 1000, "us": 1}
 
 
 def literal_of(scalar: Any) -> Literal | None:
-    """The constant an Arrow scalar is; None for a type, or a nanosecond, that no column can hold."""
+    """Returns the constant an Arrow scalar is.
+
+    None for a type, or a nanosecond, that no column can hold.
+    """
     kind = scalar.type
     if pa.types.is_dictionary(kind):
         return literal_of(scalar.value)
@@ -96,7 +99,7 @@ class Rules(Enum):
 
     @property
     def nan(self) -> NanRule:
-        """How NaN compares."""
+        """Returns how NaN compares."""
         return NanRule.SPARK if self is Rules.SQL else NanRule.IEEE
 
 
@@ -106,7 +109,7 @@ _MATCH, _SKIP = 0, 1
 
 
 def predicate_of(expression: Any, rules: Rules = Rules.ARROW) -> Predicate:
-    """The condition an expression is; what statistics cannot answer is Opaque."""
+    """Returns the condition an expression is; what statistics cannot answer is Opaque."""
     taken = take_apart(expression)
     if taken is None:
         return Opaque(str(expression), (), "PyArrow spells it in an unknown way")
@@ -114,7 +117,7 @@ def predicate_of(expression: Any, rules: Rules = Rules.ARROW) -> Predicate:
 
 
 def fields_of(expression: Any) -> frozenset[str] | None:
-    """The top-level columns an expression reads; None if that cannot be told."""
+    """Returns the top-level columns an expression reads; None if that cannot be told."""
     taken = take_apart(expression)
     paths = None if taken is None else _paths(taken.tree)
     return None if paths is None else frozenset(path[0] for path in paths)
@@ -219,7 +222,7 @@ def _text(tree: Tree) -> str:
 
 
 def _values(value_set: Any) -> Any:
-    """The list as scalars; a chunked or a plain array, inside the scalar of a list."""
+    """Returns the list as scalars; a chunked or a plain array, inside the scalar of a list."""
     return value_set.values if isinstance(value_set, pa.ListScalar) else value_set
 
 
@@ -241,7 +244,7 @@ def _starts_with(ref: Ref, pattern: bytes) -> Predicate:
 
 
 def by_sql_rules(expression: Any, schema: StructType) -> Any:
-    """The expression under SQL's rules, so that Arrow filters by them.
+    """Returns the expression under SQL's rules, so that Arrow filters by them.
 
     `d > 2` becomes `d > 2 OR is_nan(d)`, for every float field that is compared with a value, and
     `is_in` becomes NULL for NULL and finds both zeros.
@@ -255,7 +258,7 @@ def by_sql_rules(expression: Any, schema: StructType) -> Any:
 
 
 def _by_value(tree: Call, column: Tree) -> Call:
-    """The list of a float column with both zeros and every NaN, if it has one: Arrow finds them by their bits."""
+    """Returns the list of a float column with both zeros and every NaN, if it has one: Arrow finds them by their bits."""
     listed = _values(tree.options["value_set"]).to_pylist()
     if any(value == 0 for value in listed):  # a number that is its own negative
         is_zero = Call("equal", (column, Call("negate", (column,), None)), None)

@@ -52,15 +52,15 @@ class TableDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has n
 
     @property
     def files(self) -> list[str]:
-        """The paths of all splits, without any filter but the dataset's own."""
+        """Returns the paths of all splits, without any filter but the dataset's own."""
         return [split.path for split in self.plan().files]
 
     def plan(self, filter: Any | None = None) -> Plan:  # noqa: A002 - PyArrow's name for it
-        """The plan a scan with this filter would follow."""
+        """Returns the plan a scan with this filter would follow."""
         return self._planned(self._read(filter))
 
     def scanner(self, columns: Columns = None, filter: Any | None = None, **_tuning: Any) -> Any:  # noqa: A002
-        """A scanner over the splits the filter needs; nothing is opened before it is read."""
+        """Returns a scanner over the splits the filter needs; nothing is opened before it is read."""
         rows = self._read(filter)
         plan = self._planned(rows)
         if self._planner.within is None:  # whoever restricts the table has counted the rest
@@ -68,7 +68,7 @@ class TableDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has n
         return rows.scanner(units_of(plan), columns, plan.whole, threads=THREADS)
 
     def get_fragments(self, filter: Any | None = None) -> Iterator[SplitFragment]:  # noqa: A002
-        """One fragment for each split the filter needs, and one for each slice whose files are merged."""
+        """Yields one fragment for each split the filter needs, and one for each slice whose files are merged."""
         plan = self._planned(self._read(filter))
         # logs whose keys the filter excludes were left out: without it their rows would come back
         where = filter if plan.report.total_slices else None
@@ -76,13 +76,13 @@ class TableDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has n
             yield SplitFragment(self, unit, where)
 
     def count_rows(self, filter: Any | None = None, **_tuning: Any) -> int:  # noqa: A002
-        """How many rows satisfy the filter; without one the log usually knows."""
+        """Returns how many rows satisfy the filter; without one the log usually knows."""
         if self._combined(filter) is not None:
             return int(self.scanner(columns=[], filter=filter).count_rows())
         return count_rows(Reading(self._planner.store, self._planner.schema, ()), units_of(self.plan()))
 
     def filter(self, expression: Any) -> TableDataset:
-        """The same table, of which only these rows are seen."""
+        """Returns the same table, of which only these rows are seen."""
         return TableDataset(self._planner, rules=self._rules, where=self._combined(expression))
 
     def replace_schema(self, schema: Any) -> NoReturn:
@@ -93,15 +93,15 @@ class TableDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has n
         )
 
     def join(self, *arguments: Any, **options: Any) -> Any:
-        """PyArrow's join, of the rows in memory."""
+        """Returns PyArrow's join, of the rows in memory."""
         return ds.dataset(self.to_table()).join(*arguments, **options)
 
     def join_asof(self, *arguments: Any, **options: Any) -> Any:
-        """PyArrow's join, of the rows in memory."""
+        """Returns PyArrow's join, of the rows in memory."""
         return ds.dataset(self.to_table()).join_asof(*arguments, **options)
 
     def sort_by(self, sorting: Any, **options: Any) -> Any:
-        """The rows in memory, sorted."""
+        """Returns the rows in memory, sorted."""
         return ds.dataset(self.to_table()).sort_by(sorting, **options)
 
     def _combined(self, expression: Any | None) -> Any | None:
@@ -116,7 +116,7 @@ class TableDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has n
         return self._last[1]
 
     def _known_whole(self, rows: _Rows) -> frozenset[str]:
-        """Files without other rows than these, if that filter was the last to be planned."""
+        """Returns files without other rows than these, if that filter was the last to be planned."""
         is_known = self._last is not None and self._last[0] == rows.bound
         return self._planned(rows).whole if is_known else frozenset()
 
@@ -155,12 +155,12 @@ class SplitFragment:
 
     @property
     def path(self) -> str:
-        """Its key in the table's store; of a slice, that of its oldest file."""
+        """Returns its key in the table's store; of a slice, that of its oldest file."""
         return self.unit.path if isinstance(self.unit, Split) else self.unit.files[0].path
 
     @property
     def physical_schema(self) -> Any:
-        """The table's schema: what every scan of it gives."""
+        """Returns the table's schema: what every scan of it gives."""
         return self.dataset.schema
 
     def scanner(
@@ -170,7 +170,7 @@ class SplitFragment:
         filter: Any | None = None,  # noqa: A002
         **_tuning: Any,
     ) -> Any:
-        """A scanner over its rows alone; the schema is the table's, whatever is given."""
+        """Returns a scanner over its rows alone; the schema is the table's, whatever is given."""
         del schema
         rows = self.dataset._read(self._both(filter))  # noqa: SLF001 - its other half
         whole = self.dataset._known_whole(rows)  # noqa: SLF001
@@ -182,20 +182,20 @@ class SplitFragment:
         return asked if asked.equals(self.where) else self.where & asked
 
     def to_batches(self, *arguments: Any, **options: Any) -> Iterator[Any]:
-        """The rows as a stream."""
+        """Returns the rows as a stream."""
         batches: Iterator[Any] = self.scanner(*arguments, **options).to_batches()
         return batches
 
     def to_table(self, *arguments: Any, **options: Any) -> Any:
-        """The rows in memory."""
+        """Returns the rows in memory."""
         return self.scanner(*arguments, **options).to_table()
 
     def head(self, num_rows: int, **options: Any) -> Any:
-        """The first rows."""
+        """Returns the first rows."""
         return self.scanner(**options).head(num_rows)
 
     def count_rows(self, filter: Any | None = None, **_tuning: Any) -> int:  # noqa: A002
-        """How many rows satisfy the filter."""
+        """Returns how many rows satisfy the filter."""
         return int(self.scanner(columns=[], filter=filter).count_rows())
 
 
@@ -230,7 +230,7 @@ class _Rows:
         return needed or (self._cheapest(),)
 
     def _cheapest(self) -> str:
-        """A column to count rows by: batches without any do not tell how many rows they have."""
+        """Returns a column to count rows by: batches without any do not tell how many rows they have."""
         fields = self.planner.schema.fields
         fixed = (
             f.name for f in fields if isinstance(f.type, PrimitiveType) and f.type.name != "string"
@@ -239,7 +239,7 @@ class _Rows:
 
 
 def _named(columns: Columns) -> frozenset[str] | None:
-    """The columns a projection reads; None for all of them."""
+    """Returns the columns a projection reads; None for all of them."""
     match columns:
         case None:
             return None

@@ -49,7 +49,7 @@ class Call:
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
-        """The call as its expression spells it."""
+        """Returns the call as its expression spells it."""
         inner = tuple(pair for argument in self.arguments for pair in argument.pairs)
         return (("call", self.name), *inner, *self.options_pair, ("end", self.name))
 
@@ -66,11 +66,11 @@ class Taken:
 
     @property
     def null(self) -> Value:
-        """A literal that any other tree of `expression` may use: NULL."""
+        """Returns a literal that any other tree of `expression` may use: NULL."""
         return Value(_NULL[0], (("literal", str(self.columns.num_columns)),))
 
     def expression(self, tree: Tree) -> Any:
-        """The expression of another tree over the same literals."""
+        """Returns the expression of another tree over the same literals."""
         metadata = pa.KeyValueMetadata([(k.encode(), v.encode()) for k, v in tree.pairs])
         fields = [*self.columns.schema, pa.field("", pa.bool_())]
         batch = pa.RecordBatch.from_arrays(
@@ -83,7 +83,10 @@ class Taken:
 
 
 def take_apart(expression: Any) -> Taken | None:
-    """The tree of an expression; None if PyArrow cannot write it down, or does so in an unknown way."""
+    """Returns the tree of an expression.
+
+    None if PyArrow cannot write it down, or does so in an unknown way.
+    """
     try:
         _, (serialized, *_) = expression.__reduce__()
         return _taken(serialized.to_pybytes())
@@ -156,7 +159,7 @@ def _metadata_pairs(schema: Any) -> list[Pair]:
 
 
 def _c_metadata(address: int | None) -> Iterator[Pair]:
-    """Arrow's C form: the number of pairs, then each text after its length."""
+    """Yields Arrow's C form: the number of pairs, then each text after its length."""
     if address is None:
         return
     position = address + 4

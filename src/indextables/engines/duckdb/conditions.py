@@ -35,7 +35,7 @@ _DEEPEST: Final = 200
 
 
 def predicate_of(node: Any, depth: int = 0) -> Predicate:
-    """The condition a filter is; Opaque for a form that is not known."""
+    """Returns the condition a filter is; Opaque for a form that is not known."""
     match type(node).__name__:
         case _ if depth > _DEEPEST:
             return Opaque("a deep condition", (), "it is too deep")

@@ -19,7 +19,7 @@ class Operator:
 
 
 def explain(connection: Any, query: str, params: Any = None) -> list[Operator]:
-    """The operators of a query's plan, the outermost first; the query does not run.
+    """Returns the operators of a query's plan, the outermost first; the query does not run.
 
     Raises what DuckDB raises, and ValueError if its answer has another form than expected.
     """

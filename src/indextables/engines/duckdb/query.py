@@ -20,7 +20,7 @@ _HINT: Final = 'this is for DuckDB\'s SQL; tables are written indextables.`path`
 
 
 def query(text: str, *, storage_options: Mapping[str, Any] | None = None) -> pa.Table:
-    """The result of DuckDB's SQL over ``indextables.`path` ``, in memory.
+    """Returns the result of DuckDB's SQL over ``indextables.`path` ``, in memory.
 
     Only the files that the query's conditions need are opened. What DuckDB has to say against a
     query is a SqlSyntaxError.
@@ -71,6 +71,6 @@ def _failure(error: duckdb.Error) -> IndexTablesError:
 
 
 def _own_error(error: BaseException) -> IndexTablesError | None:
-    """The error of ours that DuckDB ran into while it read a table."""
+    """Returns the error of ours that DuckDB ran into while it read a table."""
     cause = error.__cause__ or error.__context__
     return cause if isinstance(cause, IndexTablesError) else None

@@ -14,7 +14,7 @@ _WITH: Final = re.compile(rb"WITH(\s+RECURSIVE\b)?", re.IGNORECASE)
 
 
 def shadowed(query: str, tables: Mapping[str, str]) -> str | None:
-    """The query with these names standing for these SELECTs; None where it takes no WITH.
+    """Returns the query with these names standing for these SELECTs; None where it takes no WITH.
 
     A name in WITH hides the table for this query alone: a view replaced for as long as it runs would be
     seen by other threads of the connection, and would stay if it could not be put back. What reaches
@@ -31,7 +31,7 @@ def shadowed(query: str, tables: Mapping[str, str]) -> str | None:
 
 
 def is_select(query: str) -> bool:
-    """Whether it is one statement, and reads."""
+    """Returns whether it is one statement, and reads."""
     try:
         statements = duckdb.extract_statements(query)
     except duckdb.Error:  # a WITH of its own may have the name, and DESCRIBE takes none

@@ -36,11 +36,11 @@ class FilterSource(ArrowScanSource):  # type: ignore[misc]  # duckdb's types are
         return self._schema.__arrow_c_schema__()
 
     def rows(self) -> int | None:
-        """How many there are; None: nobody knows."""
+        """Returns how many there are; None: nobody knows."""
         return None
 
     def accepts(self, node: Any) -> bool:
-        """Whether the stream will hold only rows the filter is TRUE for."""
+        """Returns whether the stream will hold only rows the filter is TRUE for."""
         bound = self._bind(predicate_of(node))
         if not is_evaluable(bound):
             return False
@@ -57,7 +57,7 @@ class TableSource(FilterSource):
         self.planner, self.reference = planner, reference
 
     def rows(self) -> int | None:
-        """The table's size, so that joins are ordered well; None if the log does not know."""
+        """Returns the table's size, so that joins are ordered well; None if the log does not know."""
         return self._rows
 
     @cached_property
@@ -67,11 +67,11 @@ class TableSource(FilterSource):
         return None if chosen.null_count else int(pa.compute.sum(chosen).as_py() or 0)
 
     def accepts(self, node: Any) -> bool:
-        """Whether the stream will hold only rows the filter is TRUE for."""
+        """Returns whether the stream will hold only rows the filter is TRUE for."""
         return self._is_reference(node) or super().accepts(node)
 
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
-        """The rows of the splits the filters need, filtered."""
+        """Returns the rows of the splits the filters need, filtered."""
         parts = tuple(predicate_of(node) for node in filters if not self._is_reference(node))
         plan = self.planner.plan(And(parts) if parts else None)
         names = self._schema.names if columns is None else [self._schema.names[i] for i in columns]
@@ -97,7 +97,7 @@ class TableSource(FilterSource):
 
     @property
     def reference_filter(self) -> str:
-        """The filter of the table's view, as EXPLAIN shows it."""
+        """Returns the filter of the table's view, as EXPLAIN shows it."""
         return f'("{REFERENCE}" = {self.reference})'
 
     def _is_reference(self, node: Any) -> bool:

@@ -82,7 +82,7 @@ def unregister(connection: Any, name: str) -> None:
 
 
 def sql(connection: Any, query: str, params: Sequence[Any] | Mapping[str, Any] | None = None) -> Any:
-    """The result of a query over registered tables, as a relation that holds its rows.
+    """Returns the result of a query over registered tables, as a relation that holds its rows.
 
     Runs on the connection itself: its transaction, its settings, its other tables. What cannot be
     planned beforehand runs like any query: `register` prunes there too.
@@ -152,7 +152,7 @@ def _filters(
 
 
 def _condition(table: _Registered, filters: Sequence[str]) -> Predicate | None:
-    """All filters of one scan that the table's source was offered."""
+    """Returns all filters of one scan that the table's source was offered."""
     assert table.source is not None
     offered = dict(table.source.offered)  # another thread may clear it
     known = tuple(offered[f] for f in filters if f in offered)
@@ -160,7 +160,7 @@ def _condition(table: _Registered, filters: Sequence[str]) -> Predicate | None:
 
 
 def _any(conditions: Sequence[Predicate | None]) -> Predicate | None:
-    """What one of several scans needs."""
+    """Returns what one of several scans needs."""
     known = tuple(condition for condition in conditions if condition is not None)
     return Or(known) if len(known) == len(conditions) else None
 
@@ -187,7 +187,10 @@ def _pruned(
 def _select_pruned(
     connection: Any, table: _Registered, condition: Predicate | None, rests: list[str]
 ) -> str:
-    """Of the files the condition needs; those our reader must read become a relation, named in `rests`."""
+    """Of the files the condition needs.
+
+    Those our reader must read become a relation, named in `rests`.
+    """
     planner = table.planner
     plan = planner.plan_bound(condition)
     found = native_plan(plan, planner.store)

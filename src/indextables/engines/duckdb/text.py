@@ -25,7 +25,7 @@ _WHY: Final = "only DuckDB can evaluate it"
 
 
 def from_duckdb(condition: Any, schema: StructType, *, connection: Any | None = None) -> Predicate:
-    """What a WHERE clause of DuckDB with this text, or this `duckdb.Expression`, keeps.
+    """Returns what a WHERE clause of DuckDB with this text, or this `duckdb.Expression`, keeps.
 
     TRUE for the rows DuckDB would keep, or, where a part of it is Opaque, for more; it may be FALSE where
     DuckDB has NULL, so it is a condition as a whole and no part of another one. Settings such as the

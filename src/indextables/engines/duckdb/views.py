@@ -37,17 +37,17 @@ _AS_STORED: Final = ("integer", "long", "float", "double", "string", "date")
 
 
 def quoted(name: str) -> str:
-    """A name as an identifier."""
+    """Returns a name as an identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def text(value: str) -> str:
-    """A value as a string literal."""
+    """Returns a value as a string literal."""
     return "'" + value.replace("'", "''") + "'"
 
 
 def type_of(dtype: DataType) -> str:
-    """DuckDB's name of a type.
+    """Returns DuckDB's name of a type.
 
     >>> type_of(ListType(DecimalType(5, 2)))
     'DECIMAL(5,2)[]'
@@ -68,7 +68,7 @@ def type_of(dtype: DataType) -> str:
 
 
 def select_of(groups: list[NativeGroup], schema: StructType, rest: str | None) -> str:
-    """A SELECT of the table's columns from these files, and from the relation `rest` if there is one."""
+    """Returns a SELECT of the table's columns from these files, and from the relation `rest` if there is one."""
     parts = [_scan(group, schema) for group in groups]
     if rest is not None:
         names = ", ".join(map(quoted, schema.names))
@@ -101,7 +101,10 @@ def _columns(group: NativeGroup, schema: StructType) -> Iterator[str]:
 
 
 def _constant(stored: str | None, field: Field) -> str:
-    """A partition's value; instants are written with their zone, for DuckDB has one of its own."""
+    """Returns a partition's value.
+
+    Instants are written with their zone, for DuckDB has one of its own.
+    """
     physical = partition_value(stored, field.type)
     spelled = None if physical is None else partition_text(physical, field.type)
     if spelled is None:

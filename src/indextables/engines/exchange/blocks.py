@@ -47,7 +47,7 @@ _LAYOUTS: Final = tuple(_Layout(*choice) for choice in product((True, False), re
 
 
 def encode_block(encoding: str, values: Sequence[Raw], form: Form = "trino") -> str:
-    """The values as base64 text."""
+    """Returns the values as base64 text."""
     name = encoding.encode()
     head = struct.pack("<i", len(name)) + name + struct.pack("<i", len(values))
     if encoding == "VARIABLE_WIDTH":
@@ -62,7 +62,10 @@ def encode_block(encoding: str, values: Sequence[Raw], form: Form = "trino") -> 
 
 
 def decode_block(text: str) -> list[Raw]:
-    """The values of a block; PredicateError if it is damaged, or written in a way we cannot read."""
+    """Returns the values of a block.
+
+    PredicateError if it is damaged, or written in a way we cannot read.
+    """
     try:
         data = base64.b64decode(text, validate=True)
     except binascii.Error as error:

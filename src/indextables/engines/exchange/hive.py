@@ -40,7 +40,7 @@ _CONSTANTS: Final[dict[str, bool | None]] = {"YES": True, "NO": False, "NULL": N
 
 
 def from_search_argument(argument: Mapping[str, Any]) -> Predicate:
-    """The condition a search argument is; PredicateError for a form Hive does not have."""
+    """Returns the condition a search argument is; PredicateError for a form Hive does not have."""
     leaves = [_leaf(each) for each in argument["leaves"]]
     return _expression(argument["expression"], leaves)
 
@@ -85,7 +85,10 @@ def _leaf(leaf: Mapping[str, Any]) -> Predicate:
 
 
 def to_search_argument(condition: Predicate | ColumnDomain) -> dict[str, Any]:
-    """The condition as a search argument, TRUE for every row it is TRUE for; exact where Hive can say it."""
+    """Returns the condition as a search argument, TRUE for every row it is TRUE for.
+
+    Exact where Hive can say it.
+    """
     predicate = condition.to_predicate() if isinstance(condition, ColumnDomain) else condition
     leaves: list[dict[str, Any]] = []
 

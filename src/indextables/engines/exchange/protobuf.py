@@ -11,7 +11,7 @@ Message: TypeAlias = dict[int, list[int | bytes]]
 
 
 def message(data: bytes) -> Message:
-    """The fields by number, each with all its values; ValueError for what is no message."""
+    """Returns the fields by number, each with all its values; ValueError for what is no message."""
     found: Message = {}
     for number, value in _fields(data):
         found.setdefault(number, []).append(value)
@@ -58,10 +58,10 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def signed(value: int) -> int:
-    """A varint as the 64-bit integer it stands for."""
+    """Returns a varint as the 64-bit integer it stands for."""
     return value - 2**64 if value >= 2**63 else value
 
 
 def double(data: bytes) -> float:
-    """A fixed field of eight or four bytes as a number."""
+    """Returns a fixed field of eight or four bytes as a number."""
     return float(struct.unpack("<d" if len(data) == 8 else "<f", data)[0])

@@ -46,7 +46,10 @@ _MICROS: Final = {0: 1_000_000, 3: 1000, 6: 1}
 
 
 def from_substrait(data: bytes) -> dict[str, Predicate]:
-    """The conditions of an ExtendedExpression, by their names; what statistics cannot answer is Opaque."""
+    """Returns the conditions of an ExtendedExpression, by their names.
+
+    What statistics cannot answer is Opaque.
+    """
     import pyarrow.substrait as arrow_substrait  # noqa: PLC0415 - few need it, and PyArrow may lack it
 
     try:
@@ -69,7 +72,7 @@ def _bytes(value: int | bytes) -> bytes:
 
 
 def _functions(whole: Message) -> dict[int, str]:
-    """Names of functions by the number the expressions use."""
+    """Returns names of functions by the number the expressions use."""
     found: dict[int, str] = {}
     for extension in whole.get(2, []):
         for declared in message(_bytes(extension)).get(3, []):

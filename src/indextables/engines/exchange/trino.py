@@ -109,7 +109,7 @@ _NAMES: Final = {
 def to_tuple_domain(
     domain: ColumnDomain, schema: StructType, form: Literal["presto", "trino"] = "trino"
 ) -> dict[str, Any]:
-    """The domain as their JSON; what it holds is never less, and the same wherever they can say so.
+    """Returns the domain as their JSON; what it holds is never less, and the same wherever they can say so.
 
     They have no NaN of its own: it is in a domain of all values only, so a domain with NaN grows.
     """
@@ -120,7 +120,7 @@ def to_tuple_domain(
 
 
 def from_tuple_domain(json: Mapping[str, Any]) -> ColumnDomain:
-    """The domain their JSON holds; a column of a type that is not known may have any value."""
+    """Returns the domain their JSON holds; a column of a type that is not known may have any value."""
     columns = json.get("columnDomains")
     if columns is None:
         return ColumnDomain.none()
@@ -133,7 +133,10 @@ def from_tuple_domain(json: Mapping[str, Any]) -> ColumnDomain:
 
 
 def _path(column: Any) -> FieldPath:
-    """A column handle is the connector's own; all of those we know have the name in one of two places."""
+    """Returns a column handle is the connector's own.
+
+    All of those we know have the name in one of two places.
+    """
     name = column if isinstance(column, str) else column.get("name", column.get("columnName"))
     if not isinstance(name, str):
         raise PredicateError("a column handle has no name", hint='write {"column": {"name": "a"}}')

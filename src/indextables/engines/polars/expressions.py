@@ -56,7 +56,7 @@ _CLOSED: Final[dict[str, tuple[CompareOp, CompareOp]]] = {
 
 
 def predicate_of(expression: pl.Expr) -> Predicate:
-    """The condition an expression is; what statistics cannot answer is Opaque.
+    """Returns the condition an expression is; what statistics cannot answer is Opaque.
 
     The shape is read from Polars' JSON. Most literals are not: there NaN and infinities are null, and a
     list is one number per byte; Polars itself evaluates them.
@@ -175,7 +175,10 @@ def _operand(tree: Any, expression: pl.Expr) -> Ref | Literal | None:
 
 
 def _exact(literal: Any) -> Literal | None:
-    """Integers, texts and truth values, which JSON has as they are; to evaluate them takes Polars longer."""
+    """Returns integers, texts and truth values, which JSON has as they are.
+
+    To evaluate them takes Polars longer.
+    """
     match literal:
         case {"Dyn": {"Int": int(value)}} if -(2**63) <= value < 2**63:
             return Literal(value)

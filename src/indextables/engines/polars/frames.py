@@ -21,14 +21,14 @@ from indextables.storage.base import LogStore
 
 @lru_cache(maxsize=64)
 def polars_schema(schema: StructType) -> pl.Schema:
-    """The table's columns in Polars' types."""
+    """Returns the table's columns in Polars' types."""
     empty = pl.from_arrow(schema_to_arrow(schema).empty_table())
     assert isinstance(empty, pl.DataFrame)
     return empty.schema
 
 
 def lazy_frame(plan: Plan, store: LogStore) -> pl.LazyFrame:
-    """The rows of the plan's splits, all of them: Polars filters."""
+    """Returns the rows of the plan's splits, all of them: Polars filters."""
     schema = plan.snapshot.schema
     found = native_plan(plan, store)
     recorder = found.counted(plan)
@@ -43,7 +43,7 @@ def lazy_frame(plan: Plan, store: LogStore) -> pl.LazyFrame:
 
 
 def _scan(group: NativeGroup, schema: StructType, *, use_statistics: bool) -> pl.LazyFrame:
-    """Polars' scan of files that are alike; older ones are cast to the types of today."""
+    """Returns Polars' scan of files that are alike; older ones are cast to the types of today."""
     stored = StructType(tuple(f for f in group.written if f.name not in group.partition_values))
     frame = pl.scan_parquet(
         group.paths,
@@ -58,7 +58,7 @@ def _scan(group: NativeGroup, schema: StructType, *, use_statistics: bool) -> pl
 
 
 def _column(field: Field, group: NativeGroup, dtype: pl.DataType) -> pl.Expr | None:
-    """What to put in place of a column of the files; None where it is as the table has it."""
+    """Returns what to put in place of a column of the files; None where it is as the table has it."""
     if field.name in group.partition_values:
         value = partition_scalar(group.partition_values[field.name], field.type)
         return pl.lit(value.as_py(), dtype).alias(field.name)
@@ -69,7 +69,7 @@ def _column(field: Field, group: NativeGroup, dtype: pl.DataType) -> pl.Expr | N
 
 
 def planning_source(planner: Planner) -> pl.LazyFrame:
-    """A LazyFrame for Polars versions without resolvers: it plans, and scans, when Polars reads it."""
+    """Yields a LazyFrame for Polars versions without resolvers: it plans, and scans, when Polars reads it."""
 
     def rows(
         columns: list[str] | None, predicate: pl.Expr | None, limit: int | None, size: int | None
@@ -86,7 +86,7 @@ def planning_source(planner: Planner) -> pl.LazyFrame:
 
 
 def _read(plan: Plan, native: NativePlan, store: LogStore, recorder: Recorder) -> pl.LazyFrame:
-    """The rows that are left to our reader, a batch at a time."""
+    """Yields the rows that are left to our reader, a batch at a time."""
     schema = plan.snapshot.schema
     units = units_of(plan, without=native.mask)
     filtered = None if plan.predicate is None else evaluable_part(plan.predicate)

@@ -22,7 +22,7 @@ class TableResolver(LazyFrameResolver):
         self._schema = polars_schema(planner.schema)
 
     def schema(self) -> pl.Schema:
-        """The table's columns."""
+        """Returns the table's columns."""
         return self._schema
 
     def resolve_lazyframe(
@@ -35,7 +35,7 @@ class TableResolver(LazyFrameResolver):
         filter_drop_columns_idx: int | None,  # noqa: ARG002
         existing_resolved_version_key: str | None,
     ) -> tuple[pl.LazyFrame | None, ResolvedLazyFrameProps]:
-        """The rows, filtered by nothing: Polars applies every filter itself."""
+        """Returns the rows, filtered by nothing: Polars applies every filter itself."""
         planner = self._newest() if self._follow else self._planner
         # without a key Polars would keep the files of the first collect
         props = ResolvedLazyFrameProps(version_key=str(planner.snapshot.version))

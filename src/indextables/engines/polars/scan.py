@@ -24,7 +24,7 @@ def scan_polars(
     read_optimized: bool = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> pl.LazyFrame:
-    """The table as a LazyFrame; each collect opens only the files its filters need.
+    """Returns the table as a LazyFrame; each collect opens only the files its filters need.
 
     It is the version of this moment, or the one asked for, however often it is collected. With
     `follow` each collect sees the newest version instead. With `read_optimized` log files are left

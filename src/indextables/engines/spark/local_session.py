@@ -12,7 +12,10 @@ from indextables.errors import MissingDependencyError
 
 
 def local_session(name: str, *, cores: int = 2, memory: str = "2g") -> SparkSession:
-    """A quiet session on this machine's cores; one clear error where there is no Java for it."""
+    """Returns a quiet session on this machine's cores.
+
+    One clear error where there is no Java for it.
+    """
     if _java() is None:  # Spark's script would add lines of its own to ours
         raise _java_is_missing()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark warns about the host's name
@@ -38,7 +41,7 @@ def local_session(name: str, *, cores: int = 2, memory: str = "2g") -> SparkSess
 
 
 def _java() -> str | None:
-    """The program that Spark's script would run: the one of JAVA_HOME if that is set, else the first found."""
+    """Returns the program that Spark's script would run: the one of JAVA_HOME if that is set, else the first found."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which(os.path.join(home, "bin", "java") if home else "java")  # noqa: PTH118
 

@@ -22,7 +22,7 @@ def replace_method(owner: type, name: str, make: Callable[[Any], Any]) -> None:
 
 
 def arguments_of(original: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
-    """The arguments of a call of the original method by their names, given in any form."""
+    """Returns the arguments of a call of the original method by their names, given in any form."""
     return dict(signature(original).bind(*args, **kwargs).arguments)
 
 
@@ -35,14 +35,17 @@ def collect(writer: Any, given: Mapping[str, Any]) -> None:
 
 
 def options_of(builder: Any) -> dict[str, str]:
-    """The options of a JVM reader or writer, spelled as they were given; one call for all of them."""
+    """Returns the options of a JVM reader or writer, spelled as they were given.
+
+    One call for all of them.
+    """
     tools = jvm_tools()
     given = tools.json.writeValueAsString(tools.as_java(builder.extraOptions().originalMap()))
     return dict(orjson.loads(given))
 
 
 def names_in(option: Any) -> tuple[str, ...]:
-    """A Scala Option[Seq[String]] as a tuple; nothing given is an empty one."""
+    """Returns a Scala Option[Seq[String]] as a tuple; nothing given is an empty one."""
     if not option.isDefined():
         return ()
     found = option.get()

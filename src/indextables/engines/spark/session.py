@@ -24,7 +24,7 @@ from indextables.errors import IndexTablesError
 
 
 def enable(spark: Any) -> Any:
-    """The same session, able to read, write and query tables; calling it again changes nothing.
+    """Returns the same session, able to read, write and query tables; calling it again changes nothing.
 
     On Spark Connect it reads tables and runs commands on them; what does not work says so.
     """

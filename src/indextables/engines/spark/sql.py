@@ -41,11 +41,11 @@ class SessionContext:
 
     @property
     def config(self) -> Config:
-        """The session's settings."""
+        """Returns the session's settings."""
         return Config.of(session=settings_of(self.session))
 
     def open_log(self, location: str) -> TransactionLog:
-        """The log of a table as this session reaches it."""
+        """Returns the log of a table as this session reaches it."""
         return open_table(self.session, location).log
 
     def executor(self, location: str) -> SparkExecutor:
@@ -60,7 +60,7 @@ def run_sql(
     args: Any,
     frames: Mapping[str, Any],
 ) -> DataFrame:
-    """The result of a statement; `to_spark` hands it over as it came."""
+    """Returns the result of a statement; `to_spark` hands it over as it came."""
     if not commands.may_be_ours(text):
         return to_spark()
     found = commands.find(text)
@@ -78,7 +78,10 @@ def run_sql(
 
 
 def path_of_name(session: SparkSession, name: Any) -> str | None:
-    """The path in ``indextables.`path` ``, as `spark.table` and the like take it; None if it is not ours."""
+    """Returns the path in ``indextables.`path` ``, as `spark.table` and the like take it.
+
+    None if it is not ours.
+    """
     if not isinstance(name, str) or not commands.may_be_ours(name):
         return None
     try:
@@ -92,7 +95,10 @@ def _parser(session: SparkSession) -> Any:
 
 
 def _parse(session: SparkSession, text: str, args: Any) -> Any | None:
-    """The parsed statement; None if it does not parse, so that Spark says why in its own words."""
+    """Returns the parsed statement.
+
+    None if it does not parse, so that Spark says why in its own words.
+    """
     try:
         if not args:
             return _parser(session).parsePlan(text)
@@ -118,7 +124,7 @@ def _parameters(session: SparkSession, args: Any) -> Any:
 
 
 def _run(session: SparkSession, plan: Any) -> DataFrame | None:
-    """The result of a statement that touches a table of ours; None if it does not."""
+    """Returns the result of a statement that touches a table of ours; None if it does not."""
     name = plan.nodeName()
     if name == "CreateTempViewUsing":
         return _view_using(session, plan) if is_ours(plan.provider()) else None

@@ -135,7 +135,7 @@ class Sink:
 
     @property
     def _replaces(self) -> Condition | None:
-        """Every row, unless the stream itself says less: a batch in complete mode is the whole result.
+        """Returns every row, unless the stream itself says less: a batch in complete mode is the whole result.
 
         The session's partitionOverwriteMode is about other writes. By it, partitions that the result
         no longer has would stay.

@@ -130,7 +130,7 @@ def _insert_into(original: Any) -> Any:
 
 
 def _write(writer: Any, path: str | None) -> Write:
-    """What the builder of `df.write` has collected."""
+    """Returns what the builder of `df.write` has collected."""
     java = writer._jwrite  # noqa: SLF001
     for given, method in (
         (java.bucketColumnNames(), "bucketBy"),
@@ -174,7 +174,7 @@ def _one_path(argument: str | None, option: str | None) -> str:
 
 
 def _path_in(session: SparkSession, name: str) -> str | None:
-    """The path in ``indextables.`path` ``; None for every other name."""
+    """Returns the path in ``indextables.`path` ``; None for every other name."""
     parser = session._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
     return name_path(session, parser.parseMultipartIdentifier(name))
 
@@ -197,7 +197,7 @@ def _merge(original: Any) -> Any:
 
 
 def _v2(command: Any, act: Any) -> Any:
-    """A terminal method of DataFrameWriterV2: `command` shows what Spark would do, `act` does it."""
+    """Returns a terminal method of DataFrameWriterV2: `command` shows what Spark would do, `act` does it."""
 
     def make(original: Any) -> Any:
         def method(self: Any, *args: Any) -> None:
@@ -218,7 +218,10 @@ def _v2(command: Any, act: Any) -> Any:
 
 
 def _refuse_for_new_tables(created: Any) -> None:
-    """What the chain of calls said of a table to be made; a write into one that is there would forget it."""
+    """What the chain of calls said of a table to be made.
+
+    A write into one that is there would forget it.
+    """
     for given, method in (
         (created.partitioning().nonEmpty(), "partitionedBy"),
         (created.tableSpec().properties().nonEmpty(), "tableProperty"),

@@ -60,11 +60,11 @@ class Publisher:
     pause: Callable[[float], None] = time.sleep
 
     def file(self, version: int) -> LogFile:
-        """The commit of a version, by name."""
+        """Returns the commit of a version, by name."""
         return LogFile("commit", version, self.width, self.names.commit(version, self.width))
 
     def publish(self, version: int, data: bytes, commit_id: str) -> bool:
-        """True: this version is our commit. False: it is another writer's. Never a guess.
+        """Returns True: this version is our commit. False: it is another writer's. Never a guess.
 
         A store may write the object and answer with an error; trying again then finds our own commit.
         """
@@ -122,14 +122,14 @@ class Publisher:
         )
 
     def is_still(self, snapshot: Snapshot) -> bool:
-        """False if the version of this snapshot is another commit by now."""
+        """Returns False if the version of this snapshot is another commit by now."""
         try:
             return self._owner(self.file(snapshot.version)).commit_id == snapshot.commit_id
         except ObjectNotFoundError:
             return True  # deleted by hand, as commits below a checkpoint may be
 
     def _settled_owner(self, parent: LogFile, base: Snapshot) -> CommitInfo | None:
-        """What the version before says of itself; None if it is gone."""
+        """Returns what the version before says of itself; None if it is gone."""
         problem: StorageError | None = None
         for seconds in (0.0, *_PAUSES):
             if seconds:
@@ -148,12 +148,12 @@ class Publisher:
         ) from problem
 
     def _is_checkpointed(self, mine: LogFile, commit_id: str) -> bool:
-        """True if a checkpoint has our commit: somebody read it as the version it is."""
+        """Returns True if a checkpoint has our commit: somebody read it as the version it is."""
         found = self._checkpointed_owner(mine.version)
         return found is not None and found.commit_id == commit_id
 
     def _checkpointed_owner(self, version: int) -> CommitInfo | None:
-        """A commit may be gone by cleanup, if a checkpoint of it is there."""
+        """Returns a commit may be gone by cleanup, if a checkpoint of it is there."""
         key = self.names.checkpoint(version, self.width)
         try:
             return self._owner(LogFile("checkpoint", version, self.width, key))
@@ -161,7 +161,7 @@ class Publisher:
             return None
 
     def _owner(self, file: LogFile) -> CommitInfo:
-        """Who wrote this version; an empty answer for a writer that leaves no name."""
+        """Returns who wrote this version; an empty answer for a writer that leaves no name."""
         size = self.store.head(file.key).size
         known = LogFile(file.kind, file.version, file.width, file.key, size)
         try:
@@ -200,11 +200,14 @@ class _Draft:
     """The version that was read when its files were written, if that is older than the plan."""
 
     def result(self, file: LogFile, data: bytes) -> Snapshot:
-        """The table with this commit."""
+        """Returns the table with this commit."""
         return replay(self.base, [body_of(file, data)], self.base.table_uri)
 
     def after(self, outcome: Outcome, newest: Snapshot, planner: Planner | None) -> _Draft:
-        """The draft to try next, on top of the winners; without a planner the plan stands as it is."""
+        """Returns the draft to try next, on top of the winners.
+
+        Without a planner the plan stands as it is.
+        """
         match outcome:
             case Rebase():
                 return replace(self, base=newest, is_proven=True)
@@ -222,7 +225,7 @@ class _Draft:
                 assert_never(outcome)
 
     def _old_files(self) -> int | None:
-        """An append is planned again with the files it has; everything else writes new ones."""
+        """Returns an append is planned again with the files it has; everything else writes new ones."""
         if not isinstance(self.plan.verb, Append):
             return None
         return self.planned_on.version if self.files_of is None else self.files_of
@@ -238,7 +241,7 @@ def commit(
     max_attempts: int,
     replans: bool = True,
 ) -> Committed:
-    """The plan as the next version, exactly once; CommitConflictError if it never gets its turn.
+    """Returns the plan as the next version, exactly once; CommitConflictError if it never gets its turn.
 
     Without `replans` the plan is made once: a winner it cannot follow as it is, is an error too.
     """
@@ -325,7 +328,7 @@ def _outcome(draft: _Draft, bodies: Sequence[LogBody], newest: Snapshot) -> Outc
 
 
 def _unseen(draft: _Draft, newest: Snapshot) -> Outcome:
-    """What to do when a cleanup has removed the winners before this writer saw what they did."""
+    """Returns what to do when a cleanup has removed the winners before this writer saw what they did."""
     same_table = (newest.metadata, newest.protocol) == (draft.base.metadata, draft.base.protocol)
     if isinstance(draft.plan.verb, Append) and same_table:
         return Rebase()
@@ -335,7 +338,7 @@ def _unseen(draft: _Draft, newest: Snapshot) -> Outcome:
 def sealed(
     plan: CommitPlan, planned_on: Snapshot | None, base: Snapshot | None, commit_id: str, now_ms: int
 ) -> bytes:
-    """The bytes of the plan as the version after `base`; the same id in every attempt."""
+    """Returns the bytes of the plan as the version after `base`; the same id in every attempt."""
     actions = plan.all_actions()
     metadata = next((a for a in actions if isinstance(a, Metadata)), None)
     schema = metadata.schema if metadata else planned_on.schema if planned_on else None
@@ -355,7 +358,7 @@ def sealed(
 
 
 def files_after(base: Snapshot | None, actions: Sequence[Action]) -> int:
-    """The number of live files once these actions are committed."""
+    """Returns the number of live files once these actions are committed."""
     last = {a.path: isinstance(a, Add) for a in actions if isinstance(a, Add | Remove)}
     added = sum(last.values())
     if base is None:
@@ -366,5 +369,5 @@ def files_after(base: Snapshot | None, actions: Sequence[Action]) -> int:
 
 
 def first_snapshot(file: LogFile, data: bytes, table_uri: str) -> Snapshot:
-    """The table right after its first commit."""
+    """Returns the table right after its first commit."""
     return replay(None, [body_of(file, data)], table_uri)

@@ -78,17 +78,17 @@ class Winner:
 
     @property
     def changes_metadata(self) -> bool:
-        """True if schema, partitioning or properties are others now."""
+        """Returns True if schema, partitioning or properties are others now."""
         return self.after.metadata != self.before.metadata
 
     @property
     def changes_protocol(self) -> bool:
-        """True if the table asks more, or less, of its readers and writers now."""
+        """Returns True if the table asks more, or less, of its readers and writers now."""
         return self.after.protocol != self.before.protocol
 
     @cached_property
     def reanalyzed(self) -> frozenset[str]:
-        """Live files whose entry it replaced without touching their rows."""
+        """Returns live files whose entry it replaced without touching their rows."""
         keys = self.adds.column("key")
         seen = np.zeros(len(keys), np.bool_)
         for segment in self.before.state.segments:
@@ -97,7 +97,7 @@ class Winner:
 
     @cached_property
     def new_rows(self) -> Snapshot:
-        """A snapshot of just the files with rows that were not in the table before, for the pruner."""
+        """Returns a snapshot of just the files with rows that were not in the table before, for the pruner."""
         rows = self.adds.filter(pc.and_(self.adds.column("data_change"), pc.invert(self._is_delete())))
         rows = rows.filter(
             pc.invert(pc.is_in(rows.column("key"), pa.array(self.reanalyzed, pa.string())))
@@ -148,7 +148,7 @@ class Winner:
 
 
 def winner(before: Snapshot, body: LogBody, table_uri: str) -> Winner:
-    """What one commit changed, for a writer that lost against it."""
+    """Returns what one commit changed, for a writer that lost against it."""
     after = replay(before, [body], table_uri)
     facts, lines = read_body(facts_of(before), body, 1)
     shape = Shape.of(after.metadata)
@@ -197,7 +197,7 @@ Outcome: TypeAlias = Rebase | Skip | Replan | Conflict
 
 
 def check(plan: CommitPlan, winners: Sequence[Winner]) -> Outcome:
-    """What to do after losing to these commits: the strictest of what each demands."""
+    """Returns what to do after losing to these commits: the strictest of what each demands."""
     outcome: Outcome = Rebase()
     for winner in winners:
         outcome = _stricter(outcome, _check(plan, winner))
@@ -249,7 +249,7 @@ def _protocol(winner: Winner) -> Outcome:
 
 
 def _append(plan: CommitPlan, winner: Winner) -> Outcome:
-    """Rows already written still fit if every column they have is there, with a type as wide."""
+    """Returns rows already written still fit if every column they have is there, with a type as wide."""
     if not winner.changes_metadata:
         return Rebase()
     if any(isinstance(action, Metadata) for action in plan.actions):
@@ -352,7 +352,7 @@ def _change_schema(winner: Winner) -> Outcome:
 
 
 def _restore(winner: Winner) -> Outcome:
-    """The files it found are exchanged as a whole, so it must have found all of them."""
+    """Returns the files it found are exchanged as a whole, so it must have found all of them."""
     before, after = winner.before, winner.after
     same_files = not winner.removed and winner.adds.num_rows == 0
     if same_files and not winner.changes_metadata and before.min_read_version == after.min_read_version:
@@ -366,7 +366,7 @@ def _skip(groups: Iterable[Group], keys: frozenset[str], file_groups: frozenset[
 
 
 def _may_hold(where: Any | None, winner: Winner) -> Any:
-    """One bit per file of `winner.new_rows`: False only if none of its rows satisfies the condition."""
+    """Returns one bit per file of `winner.new_rows`: False only if none of its rows satisfies the condition."""
     rows = winner.new_rows
     return np.ones(rows.num_files, np.bool_) if where is None else may_match(where, rows.index())
 

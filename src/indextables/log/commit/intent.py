@@ -105,18 +105,18 @@ class CommitPlan:
     metrics: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def all_actions(self) -> tuple[Action, ...]:
-        """Everything the commit will hold, groups included."""
+        """Returns everything the commit will hold, groups included."""
         return (*self.actions, *(action for group in self.groups for action in group.actions))
 
     def all_metrics(self) -> dict[str, Any]:
-        """The numbers of the commit, those of its groups added up."""
+        """Returns the numbers of the commit, those of its groups added up."""
         total = Counter[str]()
         for group in self.groups:
             total.update(group.metrics)
         return {**self.metrics, **total}
 
     def removed(self) -> frozenset[str]:
-        """Keys of the files this commit removes."""
+        """Returns keys of the files this commit removes."""
         return frozenset(action.path for action in self.all_actions() if isinstance(action, Remove))
 
     def logged_groups(self) -> frozenset[str]:
@@ -125,16 +125,16 @@ class CommitPlan:
         return frozenset(add.file_group for add in adds if add.file_group is not None)
 
     def txn(self) -> Txn | None:
-        """The application's own version, where it gave one."""
+        """Returns the application's own version, where it gave one."""
         return next((action for action in self.actions if isinstance(action, Txn)), None)
 
     def without(self, names: frozenset[str]) -> CommitPlan:
-        """The same commit with these groups left out."""
+        """Returns the same commit with these groups left out."""
         kept = tuple(group for group in self.groups if group.name not in names)
         return replace(self, groups=kept)
 
     def without_statistics(self, columns: frozenset[FieldPath]) -> CommitPlan:
-        """The same commit with nothing said about these columns."""
+        """Returns the same commit with nothing said about these columns."""
         groups = tuple(
             replace(group, actions=tuple(_forget(action, columns) for action in group.actions))
             for group in self.groups

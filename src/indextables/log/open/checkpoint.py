@@ -46,7 +46,10 @@ class Written:
 
 
 def read_checkpoint(store: LogStore, file: LogFile) -> Snapshot:
-    """The snapshot a checkpoint holds; LogCorruptedError if it, or a part of it, is not intact."""
+    """Returns the snapshot a checkpoint holds.
+
+    LogCorruptedError if it, or a part of it, is not intact.
+    """
     body = read_body(store, file)
     segments = tuple(_parts(store, body))
     for segment in segments:
@@ -55,7 +58,10 @@ def read_checkpoint(store: LogStore, file: LogFile) -> Snapshot:
 
 
 def parts_of(store: LogStore, file: LogFile) -> list[str]:
-    """The keys of the parts a checkpoint names; nothing is said about whether they are there."""
+    """Returns the keys of the parts a checkpoint names.
+
+    Nothing is said about whether they are there.
+    """
     body = read_body(store, file)
     return [f"{file.directory}/{segment.table.ref.name}" for segment in _parts(store, body)]
 
@@ -124,7 +130,7 @@ def _as_parts(store: LogStore, names: LogNames, snapshot: Snapshot, width: int) 
 
 
 def choose_parts(segments: Sequence[Segment]) -> tuple[list[Segment], list[Segment]]:
-    """(parts that are used again, segments whose live rows go into one new part).
+    """Returns (parts that are used again, segments whose live rows go into one new part).
 
     A part is written anew once a fifth of it is dead, or once the new part would be as large as it is:
     so there are few parts, and writing a checkpoint costs about what has changed.
@@ -178,7 +184,10 @@ def _removes(snapshot: Snapshot, keep_after: int) -> Iterator[bytes]:
 
 
 def add_lines(snapshot: Snapshot) -> Iterator[bytes]:
-    """One line per live file, with everything the log says of it; a repair commits exactly these."""
+    """Yields one line per live file, with everything the log says of it.
+
+    A repair commits exactly these.
+    """
     for batch in snapshot.files().to_batches(_AT_ONCE):
         for row in batch.to_pylist():
             yield dumps({"add": _add(row)}) + b"\n"
@@ -192,7 +201,7 @@ def _add(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _present(value: Any) -> Any:
-    """A row of statistics as JSON has it: nothing for null, a text for an infinity."""
+    """Returns a row of statistics as JSON has it: nothing for null, a text for an infinity."""
     match value:
         case dict():
             return {name: _present(part) for name, part in value.items() if part is not None}

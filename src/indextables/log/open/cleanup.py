@@ -17,7 +17,7 @@ _logger: Final = logging.getLogger(__name__)
 
 
 def plan_cleanup(store: LogStore, listing: Listing, cutoff_ms: int, *, ordered: bool) -> list[LogFile]:
-    """The files to delete, in order: what no version that was current since `cutoff_ms` needs.
+    """Returns the files to delete, in order: what no version that was current since `cutoff_ms` needs.
 
     Two intact checkpoints and every commit from the older one on are kept in any case.
     """

@@ -32,7 +32,7 @@ class HistoryEntry:
 
 
 def history(store: LogStore, listing: Listing) -> Iterator[HistoryEntry]:
-    """The commits in the store, newest first; each is read when it is asked for."""
+    """Yields the commits in the store, newest first; each is read when it is asked for."""
     for version in sorted(listing.commits, reverse=True):
         file = find_commit(store, listing, version)
         info = read_info(store, file) or CommitInfo()
@@ -51,7 +51,7 @@ def history(store: LogStore, listing: Listing) -> Iterator[HistoryEntry]:
 
 
 def version_at(store: LogStore, listing: Listing, timestamp_ms: int, *, ordered: bool) -> int:
-    """The newest version committed at or before this moment, by the commits' own clock.
+    """Returns the newest version committed at or before this moment, by the commits' own clock.
 
     `ordered`: every commit is from a writer that never lets time run backwards from one version to the
     next, so halving finds it. Otherwise all commits are asked.

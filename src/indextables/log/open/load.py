@@ -49,7 +49,7 @@ class Listing:
 
     @classmethod
     def of(cls, names: LogNames, files: Iterable[LogFile], *, complete: bool) -> Listing:
-        """The files sorted into what they are."""
+        """Returns the files sorted into what they are."""
         commits: dict[int, tuple[LogFile, ...]] = {}
         checkpoints, parts = [], []
         for file in files:
@@ -65,18 +65,18 @@ class Listing:
 
     @property
     def newest(self) -> int:
-        """The highest version that a commit or a checkpoint names; -1 for an empty log."""
+        """Returns the highest version that a commit or a checkpoint names; -1 for an empty log."""
         return max([*self.commits, *(file.version for file in self.checkpoints)], default=-1)
 
     @property
     def widths(self) -> frozenset[int]:
-        """The numbers of digits in use."""
+        """Returns the numbers of digits in use."""
         commits = (file.width for files in self.commits.values() for file in files)
         return frozenset([*commits, *(file.width for file in self.checkpoints)])
 
     @property
     def width(self) -> int:
-        """The digits of the lowest version: how this log spells its names."""
+        """Returns the digits of the lowest version: how this log spells its names."""
         lowest = min(self.commits, default=None)
         if lowest is not None:
             return self.commits[lowest][0].width
@@ -95,12 +95,12 @@ def check_one_width(widths: frozenset[int]) -> None:
 
 
 def list_log(store: LogStore, names: LogNames) -> Listing:
-    """Every file of the log."""
+    """Returns every file of the log."""
     return Listing.of(names, names.parse_all(store.list(names.prefix)), complete=True)
 
 
 def list_from(store: LogStore, names: LogNames, version: int, width: int, *, unread: int) -> Listing:
-    """The files of this version and of later ones; every file if it has a version in another width too.
+    """Returns the files of this version and of later ones; every file if it has a version in another width too.
 
     Versions from `unread` on, and the one after the newest, are looked for in the other width.
     """
@@ -114,7 +114,10 @@ def list_from(store: LogStore, names: LogNames, version: int, width: int, *, unr
 
 
 def _has_twins(store: LogStore, names: LogNames, versions: range, width: int) -> bool:
-    """True if one of these versions is there in another width; no more is listed than they would take."""
+    """Returns True if one of these versions is there in another width.
+
+    No more is listed than they would take.
+    """
     (other,) = (known for known in WIDTHS if known != width)
     if len(versions) <= _BY_NAME:
         return any(_is_there(store, names.commit(version, other)) for version in versions)
@@ -132,7 +135,7 @@ def _is_there(store: LogStore, key: str) -> bool:
 
 
 def read_hint(store: LogStore, names: LogNames) -> int | None:
-    """The version `_last_checkpoint` names; None if it is missing or says nothing."""
+    """Returns the version `_last_checkpoint` names; None if it is missing or says nothing."""
     try:
         hint: Any = orjson.loads(store.get(names.hint))
     except ObjectNotFoundError:
@@ -147,7 +150,10 @@ def read_hint(store: LogStore, names: LogNames) -> int | None:
 
 
 def find_commit(store: LogStore, listing: Listing, version: int) -> LogFile:
-    """The commit of a version; one that the listing lacks is asked for by name before it is an error."""
+    """Returns the commit of a version.
+
+    One that the listing lacks is asked for by name before it is an error.
+    """
     listed = listing.commits.get(version, ())
     if len(listed) == 1:
         return listed[0]
@@ -174,7 +180,7 @@ def find_commit(store: LogStore, listing: Listing, version: int) -> LogFile:
 
 
 def is_missing(error: IndexTablesError) -> bool:
-    """True if what is wrong is a file that is not there, not one that is damaged."""
+    """Returns True if what is wrong is a file that is not there, not one that is damaged."""
     return isinstance(error, LogCorruptedError) and error.facts.get("line") == 0
 
 
@@ -194,7 +200,7 @@ _SLOW: Final = 0.001
 
 
 def load(store: LogStore, names: LogNames, version: int | None = None) -> tuple[Snapshot, Listing]:
-    """The snapshot of a version (the newest without one), and the listing it came from."""
+    """Returns the snapshot of a version (the newest without one), and the listing it came from."""
     listing = _first_listing(store, names, version)
     for last_try in (False, False, True):
         try:
@@ -238,7 +244,10 @@ def _no_table(store: LogStore, names: LogNames) -> TableNotFoundError | NotATabl
 
 
 def _from_listing(store: LogStore, listing: Listing, version: int | None, *, believe: bool) -> Snapshot:
-    """The snapshot by this listing; `believe` that what does not fit together in it never will."""
+    """Returns the snapshot by this listing.
+
+    `believe` that what does not fit together in it never will.
+    """
     target = listing.newest if version is None else version
     if not 0 <= target <= listing.newest:
         raise _outside(target, f"the newest is {listing.newest}", newest=listing.newest)
@@ -282,7 +291,7 @@ def _bases(store: LogStore, listing: Listing, target: int) -> Iterator[Snapshot]
 
 
 def _on(base: Snapshot, store: LogStore, listing: Listing, target: int) -> Snapshot:
-    """The snapshot on top of a checkpoint that belongs to this log."""
+    """Returns the snapshot on top of a checkpoint that belongs to this log."""
     if len(listing.commits.get(base.version, ())) > 1:
         find_commit(
             store, listing, base.version
@@ -315,7 +324,7 @@ def _replayed(base: Snapshot | None, store: LogStore, listing: Listing, target: 
 
 
 def read_bodies(store: LogStore, files: Sequence[LogFile]) -> list[LogBody]:
-    """The texts of these files: one after the other, and side by side once the store is slow to answer.
+    """Returns the texts of these files: one after the other, and side by side once the store is slow to answer.
 
     A thread costs more than a local file.
     """
@@ -343,17 +352,17 @@ class Seen:
 
     @classmethod
     def of(cls, snapshot: Snapshot, listing: Listing) -> Seen:
-        """What a listing shows."""
+        """Returns what a listing shows."""
         commit = listing.commits.get(snapshot.version, ())
         return cls(snapshot, commit, listing.width, listing.widths)
 
     def then(self, snapshot: Snapshot, listing: Listing) -> Seen:
-        """The same log, later."""
+        """Returns the same log, later."""
         commit = listing.commits.get(snapshot.version, ())
         return Seen(snapshot, commit, self.width, self.widths | listing.widths)
 
     def written(self, snapshot: Snapshot) -> Seen:
-        """The same log with one more commit, of our own."""
+        """Returns the same log with one more commit, of our own."""
         return replace(self, snapshot=snapshot, commit=())
 
 
@@ -366,7 +375,7 @@ class Follower:
         self._seen: Seen | None = None
 
     def newest(self) -> Snapshot:
-        """The newest version: what is known already, and the commits after it."""
+        """Returns the newest version: what is known already, and the commits after it."""
         seen = self._seen
         if seen is None:
             return self._reload()
@@ -388,7 +397,7 @@ class Follower:
         return self.learn(seen.then(newest, listing))
 
     def commits_after(self, known: Snapshot, width: int) -> Sequence[LogBody]:
-        """The commits that a writer lost against."""
+        """Returns the commits that a writer lost against."""
         listing = list_from(
             self._store, self._names, known.version + 1, width, unread=known.version + 1
         )
@@ -396,7 +405,7 @@ class Follower:
         return self._bodies(known, listing)
 
     def writable(self) -> Seen:
-        """What is known, if the log can be written at all."""
+        """Returns what is known, if the log can be written at all."""
         if self._seen is None:
             self._reload()
         assert self._seen is not None
@@ -404,7 +413,7 @@ class Follower:
         return self._seen
 
     def learn(self, seen: Seen) -> Snapshot:
-        """What was learned last counts: a log put in place of the one we knew may be shorter."""
+        """Returns what was learned last counts: a log put in place of the one we knew may be shorter."""
         self._seen = seen
         return seen.snapshot
 
@@ -421,7 +430,7 @@ class Follower:
         return read_bodies(self._store, [find_commit(self._store, listing, v) for v in wanted])
 
     def _is_same(self, seen: Seen, listing: Listing) -> bool:
-        """The commit we know is still the one under its name."""
+        """Returns the commit we know is still the one under its name."""
         now = listing.commits.get(seen.snapshot.version, ())
         if seen.commit == now or not now:
             return bool(now)

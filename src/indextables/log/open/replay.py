@@ -39,7 +39,7 @@ class _Facts:
     info: CommitInfo = field(default_factory=CommitInfo)
 
     def fold(self, action: Protocol | Metadata | Vacuum | CommitInfo) -> _Facts:
-        """The facts after one more action."""
+        """Returns the facts after one more action."""
         match action:
             case Protocol():
                 check_readable(action)
@@ -58,7 +58,7 @@ class _Facts:
 def replay(
     base: Snapshot | None, bodies: Sequence[LogBody], table_uri: str, files: Files | None = None
 ) -> Snapshot:
-    """The snapshot after these files, read in this order on top of `base` (or of just its `files`)."""
+    """Returns the snapshot after these files, read in this order on top of `base` (or of just its `files`)."""
     facts = facts_of(base)
     parsed: list[tuple[Shape | None, Body]] = []
     shape: Shape | None = None
@@ -76,7 +76,7 @@ def replay(
 
 
 def shape_in(lines: Lines) -> Shape:
-    """How rows are typed by the metaData in these lines."""
+    """Returns how rows are typed by the metaData in these lines."""
     for index, name, value, raw in lines.others():
         if name == "metaData":
             metadata = decode_action(name, value, raw, lines.place(index))
@@ -130,7 +130,10 @@ def read_body(facts: _Facts, body: LogBody, position: int) -> tuple[_Facts, Body
 
 
 def _trailer(body: LogBody, lines: Lines) -> CommitInfo | None:
-    """What the last line says, if the verdict has read it; a repair also replays pieces that end before it."""
+    """Returns what the last line says, if the verdict has read it.
+
+    A repair also replays pieces that end before it.
+    """
     if not isinstance(body.verdict, Whole) or not len(lines.ends):
         return None
     is_last = lines.text(-1).startswith(b'{"commitInfo":')
@@ -157,7 +160,7 @@ def _check_parent(before: CommitInfo, after: CommitInfo, body: LogBody, position
 
 
 def _typed(parsed: Sequence[tuple[Shape | None, Body]], table_uri: str) -> Iterator[Typed]:
-    """The adds of all files; those under one schema are parsed in one go."""
+    """Yields the adds of all files; those under one schema are parsed in one go."""
     for shape, group in groupby(parsed, key=lambda item: item[0]):
         bodies = [body for _, body in group]
         if shape is not None:

@@ -62,11 +62,11 @@ class Run:
         return len(self.line_of)
 
     def text(self, row: int) -> bytes:
-        """One line."""
+        """Returns one line."""
         return bytes(self.raw[int(self.at[row]) : int(self.at[row + 1])])
 
     def place(self, row: int) -> Place:
-        """Where a line came from."""
+        """Returns where a line came from."""
         return self.bodies[int(self.body_of[row])].lines.place(int(self.line_of[row]))
 
 
@@ -81,7 +81,7 @@ class Reader:
 
 
 def gather(bodies: Sequence[Body], kind: int, name: str) -> Run:
-    """All lines of one kind, those in an odd spelling included."""
+    """Returns all lines of one kind, those in an odd spelling included."""
     none = np.zeros(0, np.int64)
     texts: list[memoryview] = []
     lengths, owners, numbers = [np.zeros(1, np.int64)], [], []
@@ -114,7 +114,7 @@ def gather(bodies: Sequence[Body], kind: int, name: str) -> Run:
 
 
 def _stretches(found: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """First and last of each stretch of neighbouring lines: one slice, however many lines."""
+    """Yields first and last of each stretch of neighbouring lines: one slice, however many lines."""
     if len(found) and found[-1] - found[0] == len(found) - 1:  # as in nearly every file
         yield int(found[0]), int(found[-1])
         return
@@ -147,7 +147,7 @@ def parse_run(run: Run, low: int, high: int, reader: Reader) -> Iterator[Piece]:
 
 
 def _are_odd(run: Run, rows: Sequence[int], reader: Reader) -> bool:
-    """True if none of these lines can be read in bulk: another writer's, whose lines are all alike."""
+    """Returns True if none of these lines can be read in bulk: another writer's, whose lines are all alike."""
     return all(_bulk(run, row, row + 1, reader) is None for row in rows)
 
 
@@ -164,7 +164,7 @@ def _bulk(run: Run, low: int, high: int, reader: Reader) -> list[Any] | None:
 
 
 def _arrow(text: Any, lines: int, reader: Reader, *, trusted: bool) -> list[Any] | None:
-    """One struct per line, or None unless every line is exactly of the type."""
+    """Returns one struct per line, or None unless every line is exactly of the type."""
     # Blocks are parsed side by side. No line of a few is cut by one; a longer line among many is not
     # read in bulk then, but among few.
     block = _BLOCK if lines > _FEW and text.size > _BLOCK else text.size + 1
@@ -222,7 +222,7 @@ class Rows:
 
 
 def parse_adds(bodies: Sequence[Body], shape: Shape, table_uri: str) -> Rows:
-    """Every add of these files as a row of a segment, typed by one schema."""
+    """Returns every add of these files as a row of a segment, typed by one schema."""
 
     def read(value: Any, place: Place) -> Known:
         return add_row(value, shape, place)
@@ -238,7 +238,7 @@ def parse_adds(bodies: Sequence[Body], shape: Shape, table_uri: str) -> Rows:
 
 
 def parse_removes(bodies: Sequence[Body], table_uri: str) -> Rows:
-    """Every remove of these files as a row of the tombstones."""
+    """Returns every remove of these files as a row of the tombstones."""
     run = gather(bodies, REMOVE, "remove")
     if not len(run):
         return Rows(no_tombstones(), run.line_of, run.line_of)
@@ -249,7 +249,7 @@ def parse_removes(bodies: Sequence[Body], table_uri: str) -> Rows:
 
 @cache
 def no_tombstones() -> Any:
-    """No removed files. Not made on import: Arrow would load pandas for it."""
+    """Returns no removed files. Not made on import: Arrow would load pandas for it."""
     return TOMBSTONES.empty_table()
 
 
@@ -336,7 +336,10 @@ def _without_empty_partitions(table: Any) -> Any:
 
 
 def _has_empty(texts: Any) -> bool:
-    """True if one of these texts is empty; where none is and none is NULL, a look at the offsets says so."""
+    """Returns True if one of these texts is empty.
+
+    Where none is and none is NULL, a look at the offsets says so.
+    """
     if len(texts) and not texts.null_count and not texts.offset:
         at = np.frombuffer(texts.buffers()[1], np.int32)[: len(texts) + 1]
         return bool((at[1:] == at[:-1]).any())

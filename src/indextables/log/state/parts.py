@@ -40,12 +40,12 @@ def write_part(
 
 
 def part_of(segment: Segment) -> PartTable | None:
-    """The part a segment consists of, if it is in the store already."""
+    """Returns the part a segment consists of, if it is in the store already."""
     return segment.table if isinstance(segment.table, PartTable) else None
 
 
 def encode_part(segment: Segment) -> dict[str, Any]:
-    """How a manifest names a part: where it is, how to verify it, and which of its rows are dead."""
+    """Returns how a manifest names a part: where it is, how to verify it, and which of its rows are dead."""
     part = part_of(segment)
     assert part is not None
     ref = part.ref
@@ -57,7 +57,7 @@ def encode_part(segment: Segment) -> dict[str, Any]:
 
 
 def decode_part(value: Any, store: LogStore, names: LogNames, shape: Shape, place: Place) -> Segment:
-    """The segment a line of a manifest names."""
+    """Returns the segment a line of a manifest names."""
     match value:
         case {
             "name": str(name),
@@ -82,7 +82,7 @@ def _dead(text: Any, rows: int, place: Place) -> npt.NDArray[np.bool_]:
 
 
 def _storable(table: Any) -> Any:
-    """The same without structs that have no fields, which Parquet cannot store."""
+    """Returns the same without structs that have no fields, which Parquet cannot store."""
     columns = {}
     for field in table.schema:
         kind = without_hollow(field.type)

@@ -32,7 +32,7 @@ class Known(NamedTuple):
 
 
 def add_row(value: Any, shape: Shape, place: Place) -> Known:
-    """An add, with its partition values and statistics as this shape has them."""
+    """Returns an add, with its partition values and statistics as this shape has them."""
     left = _object(value, "add", place)
     values, unread_values = _partition_values(left.pop("partitionValues", None), shape, place)
     stats, plain = _stats_object(left.pop("stats", None), place)
@@ -50,7 +50,7 @@ def add_row(value: Any, shape: Shape, place: Place) -> Known:
 
 
 def remove_row(value: Any, place: Place) -> Known:
-    """The same for a remove."""
+    """Returns the same for a remove."""
     left = _object(value, "remove", place)
     body: dict[str, Any] = {
         "path": _text(left, "path", place),
@@ -126,7 +126,7 @@ def _partition_text(value: Any, place: Place) -> str | None:
 
 
 def _stats_object(value: Any, place: Place) -> tuple[Mapping[str, Any] | None, bool]:
-    """The statistics as an object, also from inside a text, as Delta writes them; None for garbage.
+    """Returns the statistics as an object, also from inside a text, as Delta writes them; None for garbage.
 
     And whether such a text is plain JSON.
     """
@@ -149,7 +149,7 @@ def _stats_object(value: Any, place: Place) -> tuple[Mapping[str, Any] | None, b
 
 
 def _are_paths(inexact: Any) -> bool:
-    """True if `inexact` is absent or lists paths for each side."""
+    """Returns True if `inexact` is absent or lists paths for each side."""
     if inexact is None:
         return True
     sides = (
@@ -169,7 +169,7 @@ def _are_texts(parts: list[Any]) -> bool:
 
 
 def with_sound_stats(body: dict[str, Any], shape: Shape) -> dict[str, Any]:
-    """The same add, as a row for Arrow, with only those statistics that have the type of their column.
+    """Returns the same add, as a row for Arrow, with only those statistics that have the type of their column.
 
     Leaf by leaf exactly what the parser in bulk would read, so that it makes no difference which of the
     two read a line.
@@ -185,7 +185,7 @@ def with_sound_stats(body: dict[str, Any], shape: Shape) -> dict[str, Any]:
 
 
 def _sound(value: Any, kind: Any, dtype: DataType | None) -> Any:
-    """The value in this Arrow type, or None."""
+    """Returns the value in this Arrow type, or None."""
     if pa.types.is_struct(kind):
         if not isinstance(value, dict):
             return None
@@ -227,7 +227,7 @@ def _sound_number(value: Any) -> float | None:
 
 
 def _is_finite(value: Any) -> bool:
-    """False for what JSON cannot hold: NaN and the infinities, at any depth."""
+    """Returns False for what JSON cannot hold: NaN and the infinities, at any depth."""
     match value:
         case float():
             return math.isfinite(value)
@@ -240,7 +240,7 @@ def _is_finite(value: Any) -> bool:
 
 
 def loads_extra(text: str | None) -> dict[str, Any]:
-    """The fields behind an `extra` column."""
+    """Returns the fields behind an `extra` column."""
     return orjson.loads(text) if text else {}
 
 
@@ -268,7 +268,7 @@ class Split:
 
     @classmethod
     def of(cls, row: Mapping[str, Any], schema: StructType) -> Split:
-        """The split of one row of `Snapshot.files()`."""
+        """Returns the split of one row of `Snapshot.files()`."""
         return cls(
             path=row["key"],
             size=row["size"] or 0,
@@ -287,16 +287,16 @@ class Split:
 
     @property
     def stats(self) -> SplitStats:
-        """What is known of its values; decoded when asked for."""
+        """Returns what is known of its values; decoded when asked for."""
         return from_wire(dict(self.wire_stats) if self.wire_stats else None, self.schema)
 
     @property
     def is_log(self) -> bool:
-        """True for a log file of a slice, whose rows replace or delete rows of older files."""
+        """Returns True for a log file of a slice, whose rows replace or delete rows of older files."""
         return self.kind == "log"
 
     def to_add(self) -> Add:
-        """The action that would add exactly this split again, unknown fields and `seq` included."""
+        """Returns the action that would add exactly this split again, unknown fields and `seq` included."""
         extra = loads_extra(self.extra_json)
         return Add(
             path=self.path,

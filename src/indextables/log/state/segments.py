@@ -28,7 +28,7 @@ from indextables.storage.base import LogStore
 
 
 def conform(column: Any, kind: Any) -> Any:
-    """The same values under the type they have since the schema changed; what has none is null.
+    """Returns the same values under the type they have since the schema changed; what has none is null.
 
     An integer's bound becomes text when its column became a decimal, and a double when it became one.
     """
@@ -64,7 +64,7 @@ def _conform_struct(array: Any, kind: Any) -> Any:
 
 
 def without_hollow(kind: Any) -> Any | None:
-    """The type without structs that have no fields; None if nothing is left."""
+    """Returns the type without structs that have no fields; None if nothing is left."""
     if not pa.types.is_struct(kind):
         return kind
     fields = [(field.name, without_hollow(field.type)) for field in kind]
@@ -83,26 +83,29 @@ class Layout:
 
     @cached_property
     def parts(self) -> Mapping[str, Layout]:
-        """The parts of a struct by name, in order; nothing for any other type."""
+        """Returns the parts of a struct by name, in order; nothing for any other type."""
         return {f.name: Layout(f.type) for f in self.kind} if pa.types.is_struct(self.kind) else {}
 
     @cached_property
     def structs(self) -> Mapping[str, Layout]:
-        """Those of the parts that are structs themselves."""
+        """Returns those of the parts that are structs themselves."""
         return {name: part for name, part in self.parts.items() if pa.types.is_struct(part.kind)}
 
     @cached_property
     def hollow(self) -> bool:
-        """True for a struct with no value anywhere below it: Parquet cannot store such a one."""
+        """Returns True for a struct with no value anywhere below it: Parquet cannot store such a one."""
         return pa.types.is_struct(self.kind) and all(child.hollow for child in self.parts.values())
 
     @cached_property
     def patchy(self) -> bool:
-        """True if this is hollow, or something below it is."""
+        """Returns True if this is hollow, or something below it is."""
         return self.hollow or any(child.patchy for child in self.parts.values())
 
     def divide(self, value: Mapping[str, Any]) -> tuple[Mapping[str, Any], dict[str, Any]]:
-        """(the members of an object that the type has fields for, at any depth; those it has not)."""
+        """Returns (the members of an object that the type has fields for, at any depth.
+
+        Those it has not).
+        """
         known, odd = value, {}
         if not value.keys() <= self.parts.keys():
             known = {name: member for name, member in value.items() if name in self.parts}
@@ -115,7 +118,10 @@ class Layout:
         return known, {name: odd[name] for name in value if name in odd} if odd else odd
 
     def columns(self, array: Any) -> list[Any]:
-        """The parts of an array of structs; what is hollow is null, so that storing it loses nothing."""
+        """Returns the parts of an array of structs.
+
+        What is hollow is null, so that storing it loses nothing.
+        """
         parts: list[Any] = array.flatten()
         for at, child in enumerate(self.parts.values()):
             if child.patchy:
@@ -123,7 +129,7 @@ class Layout:
         return parts
 
     def hollow_is_null(self, column: Any) -> Any:
-        """A column of this type, null where it is hollow."""
+        """Returns a column of this type, null where it is hollow."""
         if not self.patchy:
             return column
         if self.hollow:
@@ -166,16 +172,16 @@ class PartTable:
 
     @property
     def num_rows(self) -> int:
-        """The number of rows, dead ones included."""
+        """Returns the number of rows, dead ones included."""
         return self.ref.rows
 
     @cached_property
     def schema(self) -> Any:
-        """The Arrow schema of the file."""
+        """Returns the Arrow schema of the file."""
         return self._file.schema_arrow if self._loaded is None else self._loaded.schema
 
     def column(self, name: str) -> Any:
-        """One column; kept, because keys and sequence numbers are asked for again and again."""
+        """Returns one column; kept, because keys and sequence numbers are asked for again and again."""
         if self._loaded is not None:
             return self._loaded.column(name)
         if name not in self._columns:
@@ -185,13 +191,13 @@ class PartTable:
         return self._columns[name]
 
     def leaf(self, path: Sequence[str]) -> Any:
-        """One part of the statistics, without reading the others."""
+        """Returns one part of the statistics, without reading the others."""
         if self._loaded is not None or "stats" in self._columns:
             return pc.struct_field(self.column("stats"), list(path))
         return pc.struct_field(self._read([".".join(["stats", *path])]).column("stats"), list(path))
 
     def take(self, rows: npt.NDArray[np.int64]) -> Any:
-        """These rows (in ascending order); only the row groups they are in are read."""
+        """Returns these rows (in ascending order); only the row groups they are in are read."""
         if self._loaded is not None:
             return self._loaded.take(rows)
         counts = [self._file.metadata.row_group(i).num_rows for i in range(self._file.num_row_groups)]
@@ -204,15 +210,15 @@ class PartTable:
         return table.take(rows - skipped[np.searchsorted(groups, group_of)])
 
     def filter(self, mask: Any) -> Any:
-        """The rows where the mask is set, as a table in memory."""
+        """Returns the rows where the mask is set, as a table in memory."""
         return self.whole().filter(mask)
 
     def set_column(self, index: int, name: Any, column: Any) -> Any:
-        """A table in memory with one column replaced."""
+        """Returns a table in memory with one column replaced."""
         return self.whole().set_column(index, name, column)
 
     def whole(self) -> Any:
-        """All columns of all rows, as a table in memory."""
+        """Returns all columns of all rows, as a table in memory."""
         return self._loaded if self._loaded is not None else self._read(None)
 
     def check(self) -> None:
@@ -298,21 +304,27 @@ class Shape:
 
     @classmethod
     def of(cls, metadata: Metadata) -> Shape:
-        """The shape of rows under this metadata; its Arrow types are made once, however often it is opened."""
+        """Returns the shape of rows under this metadata.
+
+        Its Arrow types are made once, however often it is opened.
+        """
         return _shape(metadata.schema, metadata.partition_columns)
 
     @property
     def stats_type(self) -> Any:
-        """The whole `stats` object, each bound in its wire type."""
+        """Returns the whole `stats` object, each bound in its wire type."""
         return self._types["stats"]
 
     @cached_property
     def layout(self) -> Layout:
-        """The Arrow type of the body of an `add` whose fields are all known."""
+        """Returns the Arrow type of the body of an `add` whose fields are all known."""
         return Layout(pa.struct([(field, self._types[column]) for column, field, _ in FIELDS]))
 
     def columns(self) -> Any:
-        """The Arrow schema of a segment; `extra` is the JSON of tags and of fields that are not known."""
+        """Returns the Arrow schema of a segment.
+
+        `extra` is the JSON of tags and of fields that are not known.
+        """
         return self._columns
 
     @cached_property
@@ -321,7 +333,7 @@ class Shape:
 
     @cached_property
     def _types(self) -> dict[str, Any]:
-        """The type of each column."""
+        """Returns the type of each column."""
         by_schema = {
             "partition_values": pa.struct([(name, pa.string()) for name in self.partition_columns]),
             "stats": stats_wire_type(self.schema, self.partition_columns),
@@ -345,21 +357,21 @@ class Segment:
 
     @classmethod
     def alive(cls, table: Any, shape: Shape) -> Segment:
-        """A segment whose rows are all in the table."""
+        """Returns a segment whose rows are all in the table."""
         return cls(table, np.zeros(table.num_rows, np.bool_), shape)
 
     @property
     def num_live(self) -> int:
-        """The number of rows that are in the table."""
+        """Returns the number of rows that are in the table."""
         return len(self.dead) - int(np.count_nonzero(self.dead))
 
     def bury(self, rows: npt.NDArray[np.bool_]) -> Segment:
-        """The same columns, with these rows dead as well."""
+        """Returns the same columns, with these rows dead as well."""
         return Segment(self.table, self.dead | rows, self.shape) if rows.any() else self
 
     @property
     def is_sorted(self) -> bool:
-        """True if its rows are in order of seq and key; parts are written that way."""
+        """Returns True if its rows are in order of seq and key; parts are written that way."""
         if isinstance(self.table, PartTable):
             return True
         seq = self.column("seq").to_numpy()
@@ -370,26 +382,29 @@ class Segment:
         return bool((rising | np.asarray(pc.less(keys[:-1], keys[1:]))).all())
 
     def contains(self, keys: Any) -> npt.NDArray[np.bool_]:
-        """One bit per row: its key is one of these."""
+        """Returns one bit per row: its key is one of these."""
         return np.asarray(pc.is_in(self.table.column("key"), keys))
 
     def without_many_dead(self) -> Segment:
-        """The same live rows; copied once a fifth of all rows is dead."""
+        """Returns the same live rows; copied once a fifth of all rows is dead."""
         if 5 * int(np.count_nonzero(self.dead)) <= len(self.dead):
             return self
         return Segment.alive(self.table.filter(pa.array(~self.dead)), self.shape)
 
     def joined(self, other: Segment) -> Segment:
-        """The live rows of both, of one shape, in one segment."""
+        """Returns the live rows of both, of one shape, in one segment."""
         tables = [s.table.filter(pa.array(~s.dead)) for s in (self, other)]
         return Segment.alive(pa.concat_tables(tables).combine_chunks(), self.shape)
 
     def column(self, name: str) -> Any:
-        """The live rows of one column."""
+        """Returns the live rows of one column."""
         return self._live(self.table.column(name))
 
     def statistic(self, path: tuple[str, ...]) -> Any | None:
-        """The live rows of one part of the statistics; None if this segment knows no such part."""
+        """Returns the live rows of one part of the statistics.
+
+        None if this segment knows no such part.
+        """
         kind = self.table.schema.field("stats").type
         for name in path:
             index = kind.get_field_index(name) if pa.types.is_struct(kind) else -1
@@ -401,7 +416,7 @@ class Segment:
         return self._live(pc.struct_field(self.table.column("stats"), list(path)))
 
     def take(self, live_rows: npt.NDArray[np.int64]) -> Any:
-        """These of the live rows (numbered from 0, ascending) with all columns."""
+        """Returns these of the live rows (numbered from 0, ascending) with all columns."""
         return self.table.take(np.flatnonzero(~self.dead)[live_rows])
 
     def _live(self, column: Any) -> Any:

@@ -39,47 +39,47 @@ class SnapshotStats:
 
     @property
     def num_rows(self) -> int:
-        """The number of live files."""
+        """Returns the number of live files."""
         return self._snapshot.num_files
 
     @property
     def schema(self) -> StructType:
-        """The table's schema, by which every value is decoded."""
+        """Returns the table's schema, by which every value is decoded."""
         return self._snapshot.schema
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """Columns whose value is one per file and known."""
+        """Returns columns whose value is one per file and known."""
         return self._snapshot.partition_columns
 
     def num_records(self) -> Any:
-        """Rows per file."""
+        """Returns rows per file."""
         found = self._snapshot.statistic(("numRecords",), pa.int64())
         return pa.nulls(self.num_rows, pa.int64()) if found is None else found
 
     def bound(self, which: Literal["min", "max"], path: FieldPath) -> Any | None:
-        """The stored bound of a leaf in its wire type."""
+        """Returns the stored bound of a leaf in its wire type."""
         _, dtype = resolve(self.schema, path, case_sensitive=True)
         return self._snapshot.statistic((_BOUNDS[which], *path), wire_type(dtype))
 
     def count(self, which: Literal["null", "nan"], path: FieldPath) -> Any | None:
-        """How many rows are NULL, or NaN."""
+        """Returns how many rows are NULL, or NaN."""
         return self._snapshot.statistic((_COUNTS[which], *path), pa.int64())
 
     def inexact(self, which: Literal["min", "max"], path: FieldPath) -> FileMask | None:
-        """True where the stored bound is only a bound."""
+        """Returns True where the stored bound is only a bound."""
         return self._listing(("inexact", which), path)
 
     def dropped(self, path: FieldPath) -> FileMask | None:
-        """True where a bound was left out for its length; only for reports."""
+        """Returns True where a bound was left out for its length; only for reports."""
         return self._listing(("dropped",), path)
 
     def partition_value(self, name: str) -> Any:
-        """The value of a partition column as text; null is NULL."""
+        """Returns the value of a partition column as text; null is NULL."""
         return pc.struct_field(self._snapshot.column("partition_values"), [name])
 
     def absent(self, path: FieldPath) -> FileMask | None:
-        """True where the column is newer than the file's schema."""
+        """Returns True where the column is newer than the file's schema."""
         ids = self._snapshot.column("schema_id")
         known = {
             value: self._snapshot.metadata.schema_of(value) for value in pc.unique(ids).to_pylist()
@@ -90,7 +90,7 @@ class SnapshotStats:
         return np.asarray(pc.is_in(ids, pa.array(lacking, pa.int64())))
 
     def _listing(self, part: tuple[str, ...], path: FieldPath) -> FileMask | None:
-        """True for each file whose list of paths holds this path."""
+        """Returns True for each file whose list of paths holds this path."""
         lists = self._snapshot.statistic(part, _PATHS)
         if lists is None or lists.null_count == len(lists):
             return None
@@ -138,7 +138,10 @@ class Files:
 
 
 def reconcile(base: Files, adds: Sequence[Typed], removes: Rows) -> Files:
-    """The files after these actions; the cost follows the actions, plus one scan of the base's keys."""
+    """Returns the files after these actions.
+
+    The cost follows the actions, plus one scan of the base's keys.
+    """
     columns = [*(typed.rows.table.column("key") for typed in adds), removes.table.column("key")]
     chunks = [chunk for column in columns for chunk in column.chunks if len(chunk)]
     if not chunks:
@@ -161,13 +164,13 @@ def reconcile(base: Files, adds: Sequence[Typed], removes: Rows) -> Files:
 
 
 def _tombstones(base: Any, keys: Any, removed: Any, wins: npt.NDArray[np.bool_]) -> Any:
-    """Those of the base that no action is about, and the removes that were the last word."""
+    """Returns those of the base that no action is about, and the removes that were the last word."""
     kept = base.filter(pc.invert(pc.is_in(base.column("key"), keys))) if base.num_rows else base
     return pa.concat_tables([kept, removed.filter(pa.array(wins))]) if removed.num_rows else kept
 
 
 def _merged(segments: list[Segment]) -> list[Segment]:
-    """The same rows in fewer segments, once there are many; what is large is not copied."""
+    """Returns the same rows in fewer segments, once there are many; what is large is not copied."""
     if len(segments) <= _MANY:
         return segments
     large = sum(segment.num_live for segment in segments) // 4
@@ -187,7 +190,7 @@ def _merged(segments: list[Segment]) -> list[Segment]:
 def _last_of_each(
     codes: npt.NDArray[np.int32], distinct: int, order: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
-    """True for the row of each code with the highest order."""
+    """Returns True for the row of each code with the highest order."""
     last = np.full(distinct, -1, np.int64)
     np.maximum.at(last, codes, order)
     wins: npt.NDArray[np.bool_] = order == last[codes]
@@ -221,32 +224,32 @@ class Snapshot:
 
     @property
     def schema(self) -> StructType:
-        """The table's columns, partition columns included."""
+        """Returns the table's columns, partition columns included."""
         return self.metadata.schema
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """Columns whose value is one per split."""
+        """Returns columns whose value is one per split."""
         return self.metadata.partition_columns
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """The table's own settings."""
+        """Returns the table's own settings."""
         return self.metadata.properties
 
     @cached_property
     def num_files(self) -> int:
-        """The number of live files, log files of slices included."""
+        """Returns the number of live files, log files of slices included."""
         return sum(segment.num_live for segment in self.state.segments)
 
     @cached_property
     def total_bytes(self) -> int:
-        """The size of all live files together."""
+        """Returns the size of all live files together."""
         return pc.sum(self.column("size")).as_py() or 0
 
     @cached_property
     def next_seq(self) -> int:
-        """What an add of the next commit is numbered with: its version, unless a file has more.
+        """Returns what an add of the next commit is numbered with: its version, unless a file has more.
 
         A repair starts again at version 0 and keeps the numbers of its files; what is written later must
         still be later.
@@ -257,20 +260,20 @@ class Snapshot:
 
     @property
     def tombstones(self) -> Any:
-        """Removed files as a table: key, deletion_timestamp, data_change, extra."""
+        """Returns removed files as a table: key, deletion_timestamp, data_change, extra."""
         return self.state.tombstones
 
     def files(self) -> Any:
-        """Every live file as a row of an Arrow table; see `segments.FIELDS` for the columns."""
+        """Returns every live file as a row of an Arrow table; see `segments.FIELDS` for the columns."""
         return self._files
 
     def column(self, name: str) -> Any:
-        """One column of `files()`, without building the others."""
+        """Returns one column of `files()`, without building the others."""
         kind = self._shape.columns().field(name).type
         return self.ordered([conform(s.column(name), kind) for s in self.state.segments], kind)
 
     def statistic(self, path: tuple[str, ...], kind: Any) -> Any | None:
-        """One part of the statistics, such as ("minValues", "a"); None if no file has it."""
+        """Returns one part of the statistics, such as ("minValues", "a"); None if no file has it."""
         parts = [(s, s.statistic(path)) for s in self.state.segments]
         if all(part is None for _, part in parts):
             return None
@@ -280,25 +283,28 @@ class Snapshot:
         return self.ordered(columns, kind)
 
     def stats_source(self) -> SnapshotStats:
-        """The statistics of all live files, for the pruner."""
+        """Returns the statistics of all live files, for the pruner."""
         return SnapshotStats(self)
 
     def index(self) -> ColumnStatsIndex:
-        """The statistics decoded by column; what one plan decoded the next one finds."""
+        """Returns the statistics decoded by column; what one plan decoded the next one finds."""
         return self._index
 
     def splits(self, mask: npt.NDArray[np.bool_] | None = None) -> list[Split]:
-        """The files where the mask is set (all without one) as objects, in the snapshot's order."""
+        """Returns the files where the mask is set (all without one) as objects, in the snapshot's order."""
         rows = self.files() if mask is None else self._rows(np.flatnonzero(mask))
         return [Split.of(row, self.schema) for row in rows.to_pylist()]
 
     def split(self, key: str) -> Split | None:
-        """The live file under this key."""
+        """Returns the live file under this key."""
         found = self.splits(np.asarray(pc.equal(self.column("key"), key)))
         return found[0] if found else None
 
     def part(self, mask: npt.NDArray[np.bool_]) -> Snapshot:
-        """The same version with the files where the mask is set and no others; no column is copied."""
+        """Returns the same version with the files where the mask is set and no others.
+
+        No column is copied.
+        """
         kept = mask if self._order is None else np.zeros_like(mask)
         if self._order is not None:
             kept[self._order.to_numpy()] = mask
@@ -314,7 +320,7 @@ class Snapshot:
         return replace(self, state=state, excerpt=chosen.hexdigest())
 
     def unsliced(self) -> Snapshot:
-        """The same files, each of which stands for itself: in no group, neither base nor log."""
+        """Returns the same files, each of which stands for itself: in no group, neither base nor log."""
         rows = self.files()
         for name in ("file_group", "kind", "block"):
             at = rows.schema.get_field_index(name)
@@ -323,22 +329,22 @@ class Snapshot:
 
     @cached_property
     def groups(self) -> frozenset[str]:
-        """The file groups of a table with slices."""
+        """Returns the file groups of a table with slices."""
         return frozenset(pc.unique(self.column("file_group").drop_null()).to_pylist())
 
     def groups_of(self, keys: frozenset[str]) -> frozenset[str]:
-        """The file groups that the files under these keys belong to."""
+        """Returns the file groups that the files under these keys belong to."""
         chosen = pc.is_in(self.column("key"), pa.array(sorted(keys), pa.string()))
         return frozenset(self.column("file_group").filter(chosen).drop_null().to_pylist())
 
     def ordered(self, columns: list[Any], kind: Any) -> Any:
-        """Columns of the segments' live rows as one column in the snapshot's order."""
+        """Returns columns of the segments' live rows as one column in the snapshot's order."""
         chunks = [c for column in columns for c in getattr(column, "chunks", [column])]
         column = pa.chunked_array(chunks, kind)
         return column if self._order is None else column.take(self._order)
 
     def _rows(self, positions: npt.NDArray[np.int64]) -> Any:
-        """These rows of `files()`, ascending, without building the others."""
+        """Returns these rows of `files()`, ascending, without building the others."""
         at = positions if self._order is None else self._order.to_numpy()[positions]
         ascending = np.sort(at)
         columns, start, tables = self._shape.columns(), 0, [self._shape.columns().empty_table()]
@@ -368,7 +374,10 @@ class Snapshot:
 
     @cached_property
     def _order(self) -> Any | None:
-        """The rows of all segments in order of seq and key; None if they are in order already."""
+        """Returns the rows of all segments in order of seq and key.
+
+        None if they are in order already.
+        """
         segments = self.state.segments
         if _are_apart(segments) and all(segment.is_sorted for segment in segments):
             return None
@@ -387,6 +396,6 @@ def _column(table: Any, field: Any) -> Any:
 
 
 def _are_apart(segments: Sequence[Segment]) -> bool:
-    """Each segment has higher numbers than the one before."""
+    """Returns each segment has higher numbers than the one before."""
     ranges = [pc.min_max(segment.column("seq")).as_py() for segment in segments if segment.num_live]
     return all(low["max"] < high["min"] for low, high in pairwise(ranges))

@@ -56,7 +56,7 @@ class Metadata:
     extra: Extra = field(default_factory=dict, hash=False)
 
     def schema_of(self, schema_id: int | None) -> StructType | None:
-        """The schema a split was written with; None if the log does not say."""
+        """Returns the schema a split was written with; None if the log does not say."""
         if schema_id is None:
             return None
         return self.schema if schema_id == self.schema_id else self.past_schemas.get(schema_id)
@@ -104,7 +104,10 @@ class Txn:
 
 @dataclass(frozen=True, slots=True)
 class Vacuum:
-    """Files only versions below this one need may be gone; whoever read an older one must not commit."""
+    """Files only versions below this one need may be gone.
+
+    Whoever read an older one must not commit.
+    """
 
     min_read_version: int
     extra: Extra = field(default_factory=dict, hash=False)
@@ -156,7 +159,7 @@ def check_writable(protocol: Protocol) -> None:
 
 
 def needs_trailer(protocol: Protocol | None) -> bool:
-    """True if every commit must end in its checksum, so that one without it is torn."""
+    """Returns True if every commit must end in its checksum, so that one without it is torn."""
     return protocol is not None and COMMIT_TRAILER in protocol.writer_features
 
 

@@ -27,7 +27,7 @@ from indextables.storage.location import action_path
 
 
 def encode_action(action: Action | CommitInfo, *, seq: int, schema: StructType) -> bytes:
-    """One line, with its newline; `seq` is for an add that has none.
+    """Returns one line, with its newline; `seq` is for an add that has none.
 
     `schema` is the one the statistics of adds were made by: the table's when the commit was planned.
     """
@@ -73,7 +73,7 @@ def _add(add: Add, seq: int, schema: StructType) -> dict[str, Any]:
 
 
 def add_object(key: str, *, stats: Any, extra: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-    """The body of an add; unknown statistics in `extra` go back to where they were found."""
+    """Returns the body of an add; unknown statistics in `extra` go back to where they were found."""
     if isinstance(unread := extra.get("stats"), dict):
         stats = _merge(stats or {}, unread)
     body = _present(path=action_path(key), **fields)
@@ -160,7 +160,7 @@ FILE_ACTIONS = frozenset({"add", "remove"})
 
 
 def decode_action(name: str, value: Any, raw: bytes, place: Place) -> StateAction | CommitInfo:
-    """The action of a line that is not about a file; what is not known stays as it is."""
+    """Returns the action of a line that is not about a file; what is not known stays as it is."""
     decoder = _DECODERS.get(name)
     if decoder is None or (name == "vacuum" and not _is_vacuum(value)):
         return Unknown(name, raw)
@@ -172,7 +172,7 @@ def decode_action(name: str, value: Any, raw: bytes, place: Place) -> StateActio
 
 
 def _is_vacuum(value: Any) -> bool:
-    """The name is not ours alone."""
+    """Returns the name is not ours alone."""
     return isinstance(value, dict) and type(value.get("minReadVersion")) is int
 
 
@@ -199,7 +199,10 @@ class _Fields:
         return value
 
     def maybe(self, field: str, kind: type, default: Any = None) -> Any:
-        """The field if it has the type we would write; else it is some other writer's, and unknown."""
+        """Returns the field if it has the type we would write.
+
+        Else it is some other writer's, and unknown.
+        """
         value = self._left.get(field)
         if not isinstance(value, kind) or isinstance(value, bool):
             return default
@@ -285,7 +288,7 @@ def _parsed(text: str) -> StructType:
 
 
 def _repeated(struct: StructType) -> str | None:
-    """A name that two fields of one struct have: nobody could say which of them is meant."""
+    """Returns a name that two fields of one struct have: nobody could say which of them is meant."""
     names = struct.names
     if len(set(names)) < len(names):
         return next(name for i, name in enumerate(names) if name in names[:i])

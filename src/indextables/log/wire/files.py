@@ -45,12 +45,12 @@ class LogFile:
 
     @property
     def name(self) -> str:
-        """The name without the directory, as error messages show it."""
+        """Returns the name without the directory, as error messages show it."""
         return self.key.rpartition("/")[2]
 
     @property
     def directory(self) -> str:
-        """The log directory it is in."""
+        """Returns the log directory it is in."""
         return self.key.rpartition("/")[0]
 
 
@@ -62,16 +62,16 @@ class LogNames:
 
     @property
     def prefix(self) -> str:
-        """What every key of the log starts with."""
+        """Returns what every key of the log starts with."""
         return f"{self.directory}/"
 
     @property
     def hint(self) -> str:
-        """The pointer to a checkpoint: a hint, never the truth."""
+        """Returns the pointer to a checkpoint: a hint, never the truth."""
         return f"{self.directory}/_last_checkpoint"
 
     def commit(self, version: int, width: int = WIDTH) -> str:
-        """The key of a commit.
+        """Returns the key of a commit.
 
         Examples:
             >>> LogNames().commit(7)
@@ -80,19 +80,19 @@ class LogNames:
         return f"{self.directory}/{version:0{width}d}.json"
 
     def checkpoint(self, version: int, width: int = WIDTH) -> str:
-        """The key of a checkpoint, or of the manifest of its parts."""
+        """Returns the key of a checkpoint, or of the manifest of its parts."""
         return f"{self.directory}/{version:0{width}d}.checkpoint.json"
 
     def part(self, version: int, identity: str, width: int = WIDTH) -> str:
-        """The key of a Parquet part, named after the checkpoint that first wrote it."""
+        """Returns the key of a Parquet part, named after the checkpoint that first wrote it."""
         return f"{self.directory}/{version:0{width}d}.checkpoint.{identity}.parquet"
 
     def before(self, version: int, width: int = WIDTH) -> str:
-        """A key that sorts right before every file of this version (in this width)."""
+        """Returns a key that sorts right before every file of this version (in this width)."""
         return f"{self.directory}/{version:0{width}d}"
 
     def parse(self, meta: ObjectMeta) -> LogFile | None:
-        """What this object is to the log; None for everything that is not part of it."""
+        """Returns what this object is to the log; None for everything that is not part of it."""
         directory, _, name = meta.key.rpartition("/")
         found = _NAME.fullmatch(name) if directory == self.directory else None
         if found is None:
@@ -101,7 +101,7 @@ class LogNames:
         return LogFile(_kind(rest), int(digits), len(digits), meta.key, meta.size, meta.modified_ms)
 
     def parse_all(self, listing: Iterable[ObjectMeta]) -> Iterator[LogFile]:
-        """The log's files of a listing."""
+        """Yields the log's files of a listing."""
         for meta in listing:
             if (file := self.parse(meta)) is not None:
                 yield file
@@ -124,7 +124,10 @@ _DENSEST: Final = 200
 
 
 def inflated(pieces: Iterator[bytes], at_once: int) -> Iterator[bytes]:
-    """The text of a plain or gzip file, never more than `at_once` of it; zlib.error or EOFError if damaged."""
+    """Returns the text of a plain or gzip file, never more than `at_once` of it.
+
+    Zlib.error or EOFError if damaged.
+    """
     first = next(pieces, b"")
     if first.startswith(_PREFIXED_GZIP):
         first = first[2:]
@@ -195,7 +198,7 @@ Verdict: TypeAlias = Whole | Torn | Unverified
 
 
 def seal(actions: Sequence[Action], info: CommitInfo, *, seq: int, schema: StructType) -> bytes:
-    """The bytes of a commit: its actions, then the trailer that counts and checks them."""
+    """Returns the bytes of a commit: its actions, then the trailer that counts and checks them."""
     lines = [encode_action(action, seq=seq, schema=schema) for action in actions]
     body = b"".join(lines)
     sealed = replace(info, actions=len(lines), crc32=zlib.crc32(body))
@@ -203,7 +206,7 @@ def seal(actions: Sequence[Action], info: CommitInfo, *, seq: int, schema: Struc
 
 
 def unpack(raw: bytes) -> bytes:
-    """The text of a log file, whether it is stored plain, as gzip, or as gzip behind two marker bytes."""
+    """Returns the text of a log file, whether it is stored plain, as gzip, or as gzip behind two marker bytes."""
     texts = list(inflated(iter([raw]), _AT_ONCE))
     return texts[0] if len(texts) == 1 else b"".join(texts)
 
@@ -228,7 +231,10 @@ def verify(data: bytes) -> Verdict:
 
 
 def mostly_blank(size: int, lines: int) -> Torn | None:
-    """The verdict on a text that can hold no action in most of its many lines; None for any other."""
+    """Returns the verdict on a text that can hold no action in most of its many lines.
+
+    None for any other.
+    """
     if lines <= _MANY or size >= lines * _SHORTEST:
         return None
     return Torn(
@@ -237,7 +243,7 @@ def mostly_blank(size: int, lines: int) -> Torn | None:
 
 
 def _end(data: bytes) -> int:
-    """Where the text of the last line ends; the file is not copied, it may be large."""
+    """Returns where the text of the last line ends; the file is not copied, it may be large."""
     tail = data[-_TAIL:]
     if text := tail.rstrip(b"\r\n"):
         return len(data) - len(tail) + len(text)
@@ -245,13 +251,13 @@ def _end(data: bytes) -> int:
 
 
 def last_info(data: bytes) -> CommitInfo | None:
-    """The commitInfo in the last line, whoever wrote it; nothing is checked."""
+    """Returns the commitInfo in the last line, whoever wrote it; nothing is checked."""
     end = _end(data)
     return _info(data[data.rfind(b"\n", 0, end) + 1 : end])
 
 
 def _trailer(line: bytes) -> CommitInfo | None:
-    """The commitInfo that ends a file of ours; None for any other line."""
+    """Returns the commitInfo that ends a file of ours; None for any other line."""
     info = _info(line) if line.startswith(b'{"commitInfo":') else None
     return info if info is not None and info.crc32 is not None else None
 
@@ -278,12 +284,12 @@ class LogBody:
     verdict: Verdict
 
     def place(self, line: int) -> Place:
-        """A line of this file, for messages."""
+        """Returns a line of this file, for messages."""
         return Place(self.file.name, line)
 
 
 def read_body(store: LogStore, file: LogFile) -> LogBody:
-    """The file's text; bytes that cannot be unpacked are a torn file, not an exception.
+    """Returns the file's text; bytes that cannot be unpacked are a torn file, not an exception.
 
     ObjectNotFoundError if another file than the one that was listed is under its name by now.
     """
@@ -299,7 +305,7 @@ def read_body(store: LogStore, file: LogFile) -> LogBody:
 
 
 def body_of(file: LogFile, raw: bytes) -> LogBody:
-    """The same for bytes that are at hand."""
+    """Returns the same for bytes that are at hand."""
     try:
         data = unpack(raw)
     except (OSError, EOFError, zlib.error) as error:
@@ -310,7 +316,7 @@ def body_of(file: LogFile, raw: bytes) -> LogBody:
 
 
 def read_info(store: LogStore, file: LogFile) -> CommitInfo | None:
-    """The commitInfo of a commit, reading no more than its end where that is enough."""
+    """Returns the commitInfo of a commit, reading no more than its end where that is enough."""
     if file.size > _FIRST_READ:
         tail = store.get_range(file.key, file.size - _FIRST_READ, _FIRST_READ)
         if (info := last_info(tail.partition(b"\n")[2])) is not None:
@@ -326,7 +332,7 @@ def read_info(store: LogStore, file: LogFile) -> CommitInfo | None:
 
 
 def any_info(body: LogBody) -> CommitInfo | None:
-    """The commitInfo of another writer's commit, wherever in the file it is."""
+    """Returns the commitInfo of another writer's commit, wherever in the file it is."""
     for _, line in written_lines(body.data):
         if b'"commitInfo"' in line and (info := last_info(line)) is not None:
             return info

@@ -25,7 +25,7 @@ class Place:
     line: int
 
     def corrupted(self, reason: str) -> LogCorruptedError:
-        """The error that names this line."""
+        """Returns the error that names this line."""
         return LogCorruptedError(
             f"{self.file}, line {self.line}: {reason}",
             hint="run REPAIR INDEXFILES TRANSACTION LOG, or `indextables check` to see every problem",
@@ -35,7 +35,7 @@ class Place:
 
 
 def loads(text: bytes, place: Place) -> Any:
-    """The value of a line; NaN, lone surrogates and stray bytes are let through for `is_clean` to find.
+    """Returns the value of a line; NaN, lone surrogates and stray bytes are let through for `is_clean` to find.
 
     Examples:
         >>> loads(b'{"min": NaN}', Place("0.json", 1))
@@ -45,7 +45,7 @@ def loads(text: bytes, place: Place) -> Any:
 
 
 def parse(text: bytes, place: Place) -> tuple[Any, bool]:
-    """The same, and whether it is plain JSON: its texts are clean and its numbers finite.
+    """Returns the same, and whether it is plain JSON: its texts are clean and its numbers finite.
 
     Examples:
         >>> parse(b'{"min": 1}', Place("0.json", 1)), parse(b'{"min": NaN}', Place("0.json", 1))
@@ -78,7 +78,7 @@ def dumps(value: Any) -> bytes:
 
 
 def is_clean(value: Any) -> bool:
-    """True if every text in the value is text: no lone surrogate that UTF-8 cannot hold.
+    """Returns True if every text in the value is text: no lone surrogate that UTF-8 cannot hold.
 
     Examples:
         >>> is_clean({"a": ["x"]}), is_clean({"a": [chr(0xD800)]})
@@ -109,7 +109,10 @@ _PREFIXES: Final = ((ADD, b'{"add":{'), (REMOVE, b'{"remove":{'))
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Line i of `data` is `data[starts[i]:ends[i]]`, without its newline; numbers in messages are i + 1."""
+    """Line i of `data` is `data[starts[i]:ends[i]]`, without its newline.
+
+    Numbers in messages are i + 1.
+    """
 
     file: str
     data: bytes
@@ -118,20 +121,20 @@ class Lines:
     kinds: npt.NDArray[np.int8]
 
     def text(self, index: int) -> bytes:
-        """One line."""
+        """Returns one line."""
         return self.data[int(self.starts[index]) : int(self.ends[index])]
 
     def place(self, index: int) -> Place:
-        """One line, for messages."""
+        """Returns one line, for messages."""
         return Place(self.file, int(index) + 1)
 
     def of(self, kind: int) -> npt.NDArray[np.int64]:
-        """The indices of all lines of a kind."""
+        """Returns the indices of all lines of a kind."""
         found: npt.NDArray[np.int64] = (self.kinds == kind).nonzero()[0]
         return found
 
     def others(self, *, but_last: bool = False) -> Iterator[tuple[int, str, Any, bytes]]:
-        """(index, action, value, raw line) of every line that is not plainly an add or a remove."""
+        """Yields (index, action, value, raw line) of every line that is not plainly an add or a remove."""
         indices = self.of(OTHER).tolist()
         for index in indices[:-1] if but_last else indices:
             raw, place = self.text(index), self.place(index)
@@ -145,7 +148,7 @@ class Lines:
 
 
 def find_lines(file: str, data: bytes) -> Lines:
-    """Every line of the file, blank ones marked as such."""
+    """Returns every line of the file, blank ones marked as such."""
     buffer = np.frombuffer(data, np.uint8)
     ends = _newlines(buffer)
     if not data.endswith(b"\n"):
@@ -168,7 +171,7 @@ def _kinds(data: bytes, starts: list[int]) -> list[int]:
 
 
 def _newlines(buffer: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Where the newlines are, found piece by piece: what fits the processor's cache is fast."""
+    """Returns where the newlines are, found piece by piece: what fits the processor's cache is fast."""
     pieces = [
         (buffer[at : at + _PIECE] == ord("\n")).nonzero()[0] + at
         for at in range(0, len(buffer), _PIECE)
@@ -177,7 +180,7 @@ def _newlines(buffer: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
 
 
 def written_lines(data: bytes, first: int = 1) -> Iterator[tuple[int, bytes]]:
-    """(number, text) of every line that is not blank; the first line has the number `first`."""
+    """Yields (number, text) of every line that is not blank; the first line has the number `first`."""
     number, counted = first, 0
     for found in _WRITTEN.finditer(data):
         start = data.rfind(b"\n", 0, found.start()) + 1
@@ -187,7 +190,10 @@ def written_lines(data: bytes, first: int = 1) -> Iterator[tuple[int, bytes]]:
 
 
 def count_lines(data: bytes, end: int) -> int:
-    """How many newlines there are before `end`; several times faster than bytes count themselves."""
+    """Returns how many newlines there are before `end`.
+
+    Several times faster than bytes count themselves.
+    """
     buffer = np.frombuffer(data, np.uint8)[:end]
     pieces = (buffer[at : at + _PIECE] for at in range(0, len(buffer), _PIECE))
     return sum(int(np.count_nonzero(piece == ord("\n"))) for piece in pieces)
@@ -199,7 +205,10 @@ def _starting_with(
     ends: npt.NDArray[np.int64],
     prefix: bytes,
 ) -> npt.NDArray[np.int64]:
-    """The lines that begin so; the third byte tells nearly all others apart before the rest is looked at."""
+    """Returns the lines that begin so.
+
+    The third byte tells nearly all others apart before the rest is looked at.
+    """
     likely: npt.NDArray[np.int64] = (ends - starts >= len(prefix)).nonzero()[0]
     likely = likely[buffer[starts[likely] + 2] == prefix[2]]
     if not len(likely):

@@ -30,7 +30,7 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        """True if nothing is wrong."""
+        """Returns True if nothing is wrong."""
         return not self.problems
 
     def __str__(self) -> str:

@@ -67,7 +67,7 @@ class Findings:
 
 
 def check_log(log: TransactionLog) -> Findings:
-    """Every problem of the log's files; does not stop at a commit that cannot be read."""
+    """Returns every problem of the log's files; does not stop at a commit that cannot be read."""
     listing = list_log(log.store, log.names)
     findings = Findings()
     findings.problems += _mixed_names(listing)
@@ -128,7 +128,7 @@ def _commit(
 
 
 def _line_problems(body: LogBody) -> list[Problem]:
-    """The torn end and every line that is not JSON."""
+    """Returns the torn end and every line that is not JSON."""
     found = []
     for number, text in written_lines(body.data):
         try:
@@ -148,7 +148,7 @@ def _from_error(body: LogBody, error: IndexTablesError) -> Problem:
 
 
 def _reason(error: IndexTablesError) -> str:
-    """The message without the place, which the problem names itself."""
+    """Returns the message without the place, which the problem names itself."""
     prefix, found, rest = error.message.partition(": ")
     return rest if found and ", line " in prefix else error.message
 

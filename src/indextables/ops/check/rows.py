@@ -97,7 +97,7 @@ _SHOWN: Final = 20
 
 
 def check_slices(snapshot: Snapshot) -> Iterator[Problem]:
-    """What is wrong with the slices by what the log says of their files."""
+    """Yields what is wrong with the slices by what the log says of their files."""
     files = snapshot.files().select(
         ["key", "file_group", "kind", "block", "seq", "partition_values", "extra"]
     )
@@ -119,7 +119,7 @@ def check_slices(snapshot: Snapshot) -> Iterator[Problem]:
 
 
 def _in_slices(files: pa.Table) -> pa.Table:
-    """The files of groups that are more than one base, group by group, oldest first."""
+    """Returns the files of groups that are more than one base, group by group, oldest first."""
     groups = files.group_by("file_group").aggregate([("key", "count"), ("kind", "max")])
     several = pc.greater(groups.column("key_count"), 1)
     has_log = pc.fill_null(pc.equal(groups.column("kind_max"), "log"), fill_value=False)
@@ -129,7 +129,7 @@ def _in_slices(files: pa.Table) -> pa.Table:
 
 
 def _group_problems(files: list[dict[str, Any]]) -> Iterator[Problem]:
-    """The files of one group, oldest first."""
+    """Yields the files of one group, oldest first."""
     name = files[0]["file_group"]
     bases = [file for file in files if file["kind"] != "log"]
     for file in bases[1:]:

@@ -47,7 +47,10 @@ class ConvertPlan:
 
 
 def convert(log: TransactionLog, plan: ConvertPlan) -> CommitResult:
-    """Version 0 of a table made of the planned files; TableExistsError if there is a table already."""
+    """Returns version 0 of a table made of the planned files.
+
+    TableExistsError if there is a table already.
+    """
     first = CommitPlan(
         ChangeSchema(), "CONVERT", (Protocol(), plan.metadata, *plan.adds), metrics=plan.metrics
     )
@@ -61,7 +64,7 @@ def plan_convert(
     properties: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> ConvertPlan:
-    """What convert would commit; SchemaMismatchError if the files do not make one table.
+    """Returns what convert would commit; SchemaMismatchError if the files do not make one table.
 
     Hive-style directories become partition columns, of the types in `partition_schema` or else of
     the narrowest that spells every value as it is found: int, bigint, date or string.
@@ -160,7 +163,7 @@ def _plan(
 def _unified(
     files: Sequence[ObjectMeta], footers: Sequence[Any], partitions: Sequence[HiveColumn]
 ) -> StructType:
-    """One schema for all files: columns in order of appearance, each as wide as its widest."""
+    """Returns one schema for all files: columns in order of appearance, each as wide as its widest."""
     merged: dict[str, tuple[Field, str]] = {}
     taken = {column.name.lower() for column in partitions}
     for meta, footer in zip(files, footers, strict=True):
@@ -179,7 +182,10 @@ def _unified(
 
 
 def _schema(key: str, footer: Any) -> StructType:
-    """The columns of one file; two that differ only in case would become one, and lose the other's values."""
+    """Returns the columns of one file.
+
+    Two that differ only in case would become one, and lose the other's values.
+    """
     schema = schema_from_arrow(arrow_schema_of(footer))
     try:
         check_names(schema)

@@ -27,7 +27,10 @@ class HiveColumn:
 
 
 def hive_columns(keys: Sequence[str], wanted: pa.Schema | None = None) -> tuple[HiveColumn, ...]:
-    """The partition columns of these files; SchemaMismatchError if they do not agree on them."""
+    """Returns the partition columns of these files.
+
+    SchemaMismatchError if they do not agree on them.
+    """
     pairs = [_pairs(key) for key in keys]
     names = [name for name, _ in pairs[0]] if pairs else []
     for key, found in zip(keys, pairs, strict=True):
@@ -52,7 +55,7 @@ def hive_columns(keys: Sequence[str], wanted: pa.Schema | None = None) -> tuple[
 
 
 def hive_values(key: str, columns: Sequence[HiveColumn]) -> dict[str, str | None]:
-    """The partition values of one file, as the log spells them."""
+    """Returns the partition values of one file, as the log spells them."""
     values: dict[str, str | None] = {}
     for column, (_, text) in zip(columns, _pairs(key), strict=True):
         physical = decode_partition(text, column.type) if text else None
@@ -77,7 +80,7 @@ def _pairs(key: str) -> list[tuple[str, str | None]]:
 
 
 def _infer(texts: Sequence[str | None]) -> DataType:
-    """The narrowest type that spells every value exactly as found: '007' stays a text."""
+    """Returns the narrowest type that spells every value exactly as found: '007' stays a text."""
     known = [text for text in texts if text]
     for name in ("integer", "long", "date"):
         kind = PrimitiveType(name)
@@ -94,7 +97,7 @@ def _infer(texts: Sequence[str | None]) -> DataType:
 
 
 def arrow_schema_of(metadata: Any) -> pa.Schema:
-    """The file's Arrow schema, with INT96 columns as UTC timestamps in microseconds."""
+    """Returns the file's Arrow schema, with INT96 columns as UTC timestamps in microseconds."""
     schema = metadata.schema.to_arrow_schema()
     columns = range(metadata.num_columns)
     kinds = iter([metadata.schema.column(i).physical_type for i in columns])

@@ -73,7 +73,7 @@ class Matcher:
     _found: dict[tuple[Any, ...], pa.Table] = field(default_factory=dict)
 
     def find(self, snapshot: Snapshot, bound: Predicate | None) -> Matching:
-        """The rows the bound condition is TRUE for; without a condition all rows."""
+        """Returns the rows the bound condition is TRUE for; without a condition all rows."""
         alone = _alone(snapshot)
         if bound is None:
             every = np.ones(snapshot.num_files, np.bool_)
@@ -110,7 +110,7 @@ class Matcher:
 
 
 def _whole_slices(snapshot: Snapshot, must: Mask) -> Mask:
-    """The files of slices whose row-bearing files all must match.
+    """Returns the files of slices whose row-bearing files all must match.
 
     That holds where columns are combined too: the newest file that sets a column of the condition
     decides it, whatever the others say, or it would not be known to match.
@@ -124,7 +124,7 @@ def _whole_slices(snapshot: Snapshot, must: Mask) -> Mask:
 
 
 def _alone(snapshot: Snapshot) -> Mask:
-    """The files that are the only one of their slice."""
+    """Returns the files that are the only one of their slice."""
     slices = slices_of(snapshot)
     if slices is None:
         return np.ones(snapshot.num_files, np.bool_)
@@ -133,7 +133,10 @@ def _alone(snapshot: Snapshot) -> Mask:
 
 
 def _records(snapshot: Snapshot, files: Mask, alone: Mask) -> int | None:
-    """How many rows these files show; None where log files hide some of them, or the log does not say."""
+    """Returns how many rows these files show.
+
+    None where log files hide some of them, or the log does not say.
+    """
     counts = snapshot.index().source.num_records().filter(pa.array(files))
     if counts.null_count or (files & ~alone).any():
         return None
@@ -205,7 +208,7 @@ class KeyedRewritePlanner:
     _replacements: dict[Metadata, Replacement] = field(default_factory=dict)
 
     def __call__(self, snapshot: Snapshot) -> CommitPlan:
-        """The removes, delete logs and new groups that turn this snapshot into the one asked for."""
+        """Returns the removes, delete logs and new groups that turn this snapshot into the one asked for."""
         new = self._replacement(snapshot)
         condition = self.condition
         if isinstance(condition, SamePartitions):
@@ -287,7 +290,7 @@ class KeyedRewritePlanner:
 
 
 def _fingerprint(rows: pa.Table) -> bytes:
-    """The same for the same rows, and for no others."""
+    """Returns the same for the same rows, and for no others."""
     digest = hashlib.sha256()
     for batch in rows.to_batches():
         digest.update(batch.serialize())

@@ -35,7 +35,10 @@ _THREADS: Final = 2
 
 
 def rule_of(metadata: Metadata, verb: str) -> MergeRule:
-    """How this table merges rows; SchemaError if it has no key, which `verb` cannot do without."""
+    """Returns how this table merges rows.
+
+    SchemaError if it has no key, which `verb` cannot do without.
+    """
     rule = MergeRule.of(metadata.properties)
     if not rule.key:
         raise SchemaError(
@@ -48,7 +51,7 @@ def rule_of(metadata: Metadata, verb: str) -> MergeRule:
 def distinct_rows(
     raw: pa.Table, schema: StructType, rule: MergeRule, *, merge: bool
 ) -> tuple[pa.Table, KeyIndex | None]:
-    """The data as rows of this schema; DuplicateKeyError if two of them have one key.
+    """Returns the data as rows of this schema; DuplicateKeyError if two of them have one key.
 
     With them comes the index of their keys, if it took one to find that out.
     """
@@ -71,7 +74,7 @@ def distinct_rows(
 
 
 def _shown(value: Any) -> Any:
-    """The value as Python has it; its text where Python has none (a year outside 1-9999)."""
+    """Returns the value as Python has it; its text where Python has none (a year outside 1-9999)."""
     try:
         return value.as_py()
     except (ValueError, OverflowError):
@@ -83,14 +86,20 @@ class WritesByKey(Protocol):
     """An executor that finds keys which occur twice by itself, wherever the rows are."""
 
     def write_keyed(self, data: Any, target: WriteTarget, key: Sequence[str]) -> Written:
-        """The prepared data as bases of new groups; DuplicateKeyError if two rows have one key."""
+        """Returns the prepared data as bases of new groups.
+
+        DuplicateKeyError if two rows have one key.
+        """
         ...
 
 
 def write_first(
     executor: Executor, data: Any, metadata: Metadata, target: WriteTarget, store: LogStore
 ) -> Written:
-    """The data as all there is in a table; with a record key each file is a group, and no key is there twice."""
+    """Returns the data as all there is in a table.
+
+    With a record key each file is a group, and no key is there twice.
+    """
     prepared = executor.prepare(data)
     rule = MergeRule.of(metadata.properties)
     if not rule.key:
@@ -123,7 +132,7 @@ class Files:
     _targets: dict[Metadata, WriteTarget] = field(default_factory=dict)
 
     def logs(self, metadata: Metadata, version: int, wanted: Sequence[LogRows]) -> list[Written]:
-        """Each of these as a log of its group, a few at a time."""
+        """Returns each of these as a log of its group, a few at a time."""
         target = self._target(metadata, version)
 
         def write(log: LogRows) -> Written:
@@ -144,7 +153,7 @@ class Files:
                 raise
 
     def bases(self, metadata: Metadata, version: int, rows: pa.Table, what: bytes) -> Written:
-        """These rows as bases of new groups; `what` tells different rows of one write apart."""
+        """Returns these rows as bases of new groups; `what` tells different rows of one write apart."""
         target = self._target(metadata, version)
         return self._once(
             (metadata.schema_id, None, what),
@@ -176,7 +185,7 @@ class KeyedPlanner(Protocol):
     files: Files
 
     def __call__(self, snapshot: Snapshot) -> CommitPlan:
-        """The commit for this snapshot."""
+        """Returns the commit for this snapshot."""
         ...
 
 
@@ -192,7 +201,7 @@ def commit_keyed(log: TransactionLog, planner: KeyedPlanner, snapshot: Snapshot)
 
 
 def condition_on(keys: pa.Table, schema: StructType, snapshot: Snapshot) -> Predicate:
-    """The condition that a row has one of these keys, for the statistics of this snapshot.
+    """Returns the condition that a row has one of these keys, for the statistics of this snapshot.
 
     The keys are of `schema`, which may be wider than the snapshot's: this write may be what widens it.
     """
@@ -201,18 +210,18 @@ def condition_on(keys: pa.Table, schema: StructType, snapshot: Snapshot) -> Pred
 
 
 def metrics_of(*written: Written) -> dict[str, int]:
-    """The numbers of all these files together."""
+    """Returns the numbers of all these files together."""
     names = ("numAddedFiles", "numOutputBytes", "numTruncatedColumns", "truncationBytesSaved")
     return {name: sum(w.metrics.get(name, 0) for w in written) for name in names}
 
 
 def adds_of(*written: Written) -> tuple[Add, ...]:
-    """The adds of all these files."""
+    """Returns the adds of all these files."""
     return tuple(add for w in written for add in w.adds)
 
 
 def by_number(numbers: Numbers, rows: Numbers) -> dict[int, Numbers]:
-    """The rows of each number, ascending."""
+    """Returns the rows of each number, ascending."""
     order = np.lexsort((rows, numbers))
     cuts = np.flatnonzero(np.diff(numbers[order])) + 1
     parts = np.split(order, cuts) if len(order) else []

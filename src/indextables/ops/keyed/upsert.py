@@ -61,28 +61,34 @@ class Incoming:
 
     @cached_property
     def index(self) -> KeyIndex:
-        """The keys of the rows, to find them in files; not needed where no file can have one."""
+        """Returns the keys of the rows, to find them in files.
+
+        Not needed where no file can have one.
+        """
         return self.known_index or KeyIndex.of(self.keys)
 
     @property
     def keys(self) -> pa.Table:
-        """The key of each row."""
+        """Returns the key of each row."""
         return self.rows.select(list(self.rule.key))
 
     @property
     def is_partial(self) -> bool:
-        """True if other columns keep their values."""
+        """Returns True if other columns keep their values."""
         return len(self.rows.column_names) < len(self.metadata.schema.fields)
 
     @property
     def given_partitions(self) -> tuple[str, ...]:
-        """The partition columns the data says something of."""
+        """Returns the partition columns the data says something of."""
         given = set(self.rows.column_names)
         return tuple(name for name in self.metadata.partition_columns if name in given)
 
 
 def fitted(raw: pa.Table, metadata: Metadata, *, merge_schema: bool, is_late: bool = False) -> Incoming:
-    """The data as rows of this table; SchemaMismatchError or DuplicateKeyError if they cannot be that."""
+    """Returns the data as rows of this table.
+
+    SchemaMismatchError or DuplicateKeyError if they cannot be that.
+    """
     rule = rule_of(metadata, "upsert")
     if merge_schema:
         metadata = evolved(metadata, merged_schema(metadata.schema, source_schema(raw.schema)))
@@ -96,7 +102,7 @@ def fitted(raw: pa.Table, metadata: Metadata, *, merge_schema: bool, is_late: bo
 
 
 def completed(rows: pa.Table, new: Incoming) -> pa.Table:
-    """Rows of new keys, whole: what the data leaves out is NULL, if it may be."""
+    """Returns rows of new keys, whole: what the data leaves out is NULL, if it may be."""
     schema = new.metadata.schema
     missing = [f.name for f in schema if not f.nullable and f.name not in rows.column_names]
     if rows.num_rows and missing:
@@ -154,7 +160,7 @@ class UpsertPlanner:
     _incoming: dict[Metadata, Incoming] = field(default_factory=dict)
 
     def __call__(self, snapshot: Snapshot) -> CommitPlan:
-        """The log files and new groups that bring these rows into this snapshot."""
+        """Returns the log files and new groups that bring these rows into this snapshot."""
         new = self._fitted(snapshot.metadata)
         condition = condition_on(new.keys, new.metadata.schema, snapshot)
         places = self._places(new, snapshot.splits(may_match(condition, snapshot.index())))
@@ -171,7 +177,7 @@ class UpsertPlanner:
         )
 
     def _places(self, new: Incoming, splits: Sequence[Split]) -> Places:
-        """Where the keys are; none of these files, and the keys need not even be indexed."""
+        """Returns where the keys are; none of these files, and the keys need not even be indexed."""
         if not splits:
             return Places.nowhere()
         return live_places(
@@ -186,7 +192,7 @@ class UpsertPlanner:
     def _verb(
         self, snapshot: Snapshot, new: Incoming, settled: Settled, logs: Sequence[LogRows]
     ) -> Upsert:
-        """What the plan relies on: where its keys are, and that those it inserts are nowhere."""
+        """Returns what the plan relies on: where its keys are, and that those it inserts are nowhere."""
         schema, inserted = new.metadata.schema, new.keys.take(settled.inserted)
         return Upsert(
             condition_on(new.keys, schema, snapshot),
@@ -206,7 +212,7 @@ class UpsertPlanner:
         return self._incoming[metadata]
 
     def _bases(self, snapshot: Snapshot, new: Incoming, settled: Settled) -> list[Written]:
-        """New groups for the rows that no group keeps."""
+        """Returns new groups for the rows that no group keeps."""
         inserted = settled.inserted
         if not len(inserted):
             return []
@@ -225,7 +231,7 @@ class UpsertPlanner:
         return [self.files.bases(new.metadata, snapshot.version, rows, what)]
 
     def _overlaid(self, snapshot: Snapshot, new: Incoming, rows: pa.Table) -> pa.Table:
-        """Rows that leave their partition, whole: what the data leaves out is what the table has."""
+        """Returns rows that leave their partition, whole: what the data leaves out is what the table has."""
         schema, key = new.metadata.schema, list(new.rule.key)
         wanted = schema_to_arrow(schema)
         if not rows.num_rows:
@@ -253,12 +259,12 @@ class Settled:
 
     @property
     def inserted(self) -> Numbers:
-        """The rows that go to new groups."""
+        """Returns the rows that go to new groups."""
         return np.flatnonzero(~self.stays)
 
     @property
     def metrics(self) -> dict[str, int]:
-        """The numbers for the commit."""
+        """Returns the numbers for the commit."""
         moved = int(np.count_nonzero(self.homes[self.inserted] >= 0))
         kept = int(np.count_nonzero(self.stays))
         touched = distinct_numbers(np.concatenate((self.homes[self.stays], self.leaves[0])))
@@ -272,7 +278,7 @@ class Settled:
 
 
 def settle(new: Incoming, places: Places) -> Settled:
-    """A row stays in the group that has its key if that is in the row's partition."""
+    """Returns a row stays in the group that has its key if that is in the row's partition."""
     homes = np.full(new.rows.num_rows, -1, np.int64)
     stays = np.zeros(new.rows.num_rows, np.bool_)
     if not len(places.keys):
@@ -289,7 +295,7 @@ def settle(new: Incoming, places: Places) -> Settled:
 
 
 def _logs_of(new: Incoming, settled: Settled, groups: Sequence[Home]) -> list[LogRows]:
-    """A data log for each group that keeps rows, a delete log for each that some leave."""
+    """Returns a data log for each group that keeps rows, a delete log for each that some leave."""
     kept = by_number(settled.homes[settled.stays], np.flatnonzero(settled.stays))
     return [
         *(
@@ -304,7 +310,7 @@ def _logs_of(new: Incoming, settled: Settled, groups: Sequence[Home]) -> list[Lo
 
 
 def _partition_codes(new: Incoming, groups: Sequence[Home]) -> tuple[Numbers, Numbers]:
-    """One number per row and per group, equal where the partition columns the data gives are equal."""
+    """Returns one number per row and per group, equal where the partition columns the data gives are equal."""
     names = new.given_partitions
     codes: dict[tuple[str | None, ...], int] = {}
     theirs = [

@@ -54,7 +54,7 @@ class FileEvidence:
 def with_true_names(
     checkpoints: tuple[FileEvidence, ...], commits: Mapping[int, tuple[FileEvidence, ...]]
 ) -> tuple[FileEvidence, ...]:
-    """The checkpoints, each with a finding if it is, or may be, the state of another version.
+    """Returns the checkpoints, each with a finding if it is, or may be, the state of another version.
 
     Believing such a name would lose every commit between the two versions.
     """
@@ -70,7 +70,7 @@ def with_true_names(
 
 
 def _versions_by_id(commits: Mapping[int, tuple[FileEvidence, ...]]) -> dict[str, int]:
-    """Which version a commit id is; a commit also names the one before it."""
+    """Returns which version a commit id is; a commit also names the one before it."""
     found: dict[str, int] = {}
     for version, files in commits.items():
         for file in files:
@@ -124,13 +124,13 @@ class Evidence:
 
     @property
     def newest(self) -> int:
-        """The highest version that any commit, checkpoint or part names, or the pointer does."""
+        """Returns the highest version that any commit, checkpoint or part names, or the pointer does."""
         named = (file.version for file in self.listing.parts)
         hint = -1 if self.hint is None else self.hint
         return max([self.listing.newest, hint, self.highest_name, *named])
 
     def files(self) -> Iterator[FileEvidence]:
-        """Everything that was looked at."""
+        """Yields everything that was looked at."""
         for files in self.commits.values():
             yield from files
         yield from self.checkpoints
@@ -154,7 +154,7 @@ def gather(place: LogPlace, parallelism: int) -> Evidence:
 
 
 def _highest_name(place: LogPlace) -> int:
-    """A listing passes over a link to nowhere, but a commit had that name: its disk may not be there today."""
+    """Returns a listing passes over a link to nowhere, but a commit had that name: its disk may not be there today."""
     here = place.local_path
     if here is None or not here.is_dir():
         return -1
@@ -179,7 +179,7 @@ def _read_hint(place: LogPlace) -> tuple[int | None, str | None]:
 
 
 def examine(place: LogPlace, file: LogFile) -> FileEvidence:
-    """The verdict on one file: the same as `trailer.verify`, without ever holding all of it."""
+    """Returns the verdict on one file: the same as `trailer.verify`, without ever holding all of it."""
     reader = _Reader()
     try:
         for chunk in read_chunks(place.store, file):
@@ -247,7 +247,7 @@ class _Reader:
 
 
 def _bad_lines(place: LogPlace, file: LogFile) -> Iterator[Finding]:
-    """Lines that are no action at all; what an action says is judged when it is read."""
+    """Yields lines that are no action at all; what an action says is judged when it is read."""
     first, found = 1, 0
     for chunk in read_chunks(place.store, file):
         for number, text in written_lines(chunk, first):
@@ -271,7 +271,7 @@ def _why_no_action(text: bytes, place: Place) -> str | None:
 
 
 def commit_of(evidence: Evidence, version: int) -> FileEvidence | None:
-    """The one file to believe for a version; RepairError if two whole ones differ."""
+    """Returns the one file to believe for a version; RepairError if two whole ones differ."""
     files = evidence.commits.get(version, ())
     if len(files) < 2:
         return files[0] if files else None
@@ -293,7 +293,7 @@ def commit_of(evidence: Evidence, version: int) -> FileEvidence | None:
 
 
 def _same_text(place: LogPlace, one: LogFile, two: LogFile, *, short: bool = False) -> bool:
-    """True if the texts are equal (with `short`: if the first is how the second begins)."""
+    """Returns True if the texts are equal (with `short`: if the first is how the second begins)."""
     try:
         left, right = (b"".join(read_chunks(place.store, file)) for file in (one, two))
     except (zlib.error, EOFError):

@@ -40,14 +40,14 @@ _SHOWN = 100
 
 
 def listed(things: Iterable[object]) -> str:
-    """All of them, or the first hundred and how many more there are."""
+    """Returns all of them, or the first hundred and how many more there are."""
     texts = [str(thing) for thing in things]
     more = f"; and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
     return "; ".join(texts[:_SHOWN]) + more
 
 
 def incomplete(findings: Iterable[Finding]) -> RepairError:
-    """The error for a log that cannot be proven complete."""
+    """Returns the error for a log that cannot be proven complete."""
     found = tuple(findings)
     return RepairError(
         f"the log is not complete: {listed(found)}",
@@ -59,7 +59,7 @@ def incomplete(findings: Iterable[Finding]) -> RepairError:
 
 
 def disagreement(message: str, file: str) -> RepairError:
-    """The error for two intact sources that tell different stories: no program can say which is true."""
+    """Returns the error for two intact sources that tell different stories: no program can say which is true."""
     return RepairError(
         message,
         hint="find out who wrote which; move the wrong file out of the log, then repair again",

@@ -33,17 +33,17 @@ class LogPlace:
 
     @property
     def local_path(self) -> Path | None:
-        """The directory itself, if it is on this machine."""
+        """Returns the directory itself, if it is on this machine."""
         return Path(self.location.path) if self.location.family == "file" else None
 
     @property
     def address(self) -> str:
-        """Where it is, however the user spelled it."""
+        """Returns where it is, however the user spelled it."""
         here = self.local_path
         return self.uri.rstrip("/") if here is None else str(here)
 
     def sibling(self, name: str) -> LogPlace:
-        """Another log directory of the same table."""
+        """Returns another log directory of the same table."""
         parent = self.location.path.rpartition("/")[0]
         path = f"{parent}/{name}" if "/" in self.location.path else name
         location = Location(self.location.family, self.location.authority, path)
@@ -57,7 +57,7 @@ def opener_with(storage_options: Mapping[str, Any] | None) -> Opener:
 
 
 def place_of(uri: str | Path, opener: Opener) -> LogPlace:
-    """The place of a log directory; RepairError if the text cannot name one."""
+    """Returns the place of a log directory; RepairError if the text cannot name one."""
     text = str(uri.absolute()) if isinstance(uri, Path) else uri
     location = root_of(text) or _of_another_scheme(text)
     if location is None or not location.path.strip("/"):
@@ -74,7 +74,7 @@ def place_of(uri: str | Path, opener: Opener) -> LogPlace:
 
 
 def _of_another_scheme(uri: str) -> Location | None:
-    """A place that only an engine can open, such as hdfs://host/table/_transaction_log."""
+    """Returns a place that only an engine can open, such as hdfs://host/table/_transaction_log."""
     found = _URI.fullmatch(uri)
     return found and Location(found[1].lower(), found[2], found[3].strip("/"))
 

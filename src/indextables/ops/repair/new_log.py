@@ -26,7 +26,10 @@ _LAST: Final = 1
 
 
 def check_target(source: LogPlace, target: LogPlace) -> list[str]:
-    """Leftovers in the target of a repair of this source that died; RepairError if there is anything else."""
+    """Leftovers in the target of a repair of this source that died.
+
+    RepairError if there is anything else.
+    """
     found = [meta.key for meta in target.store.list(target.names.prefix)]
     if not found or _is_unfinished(source, target, found):
         return found
@@ -38,7 +41,7 @@ def check_target(source: LogPlace, target: LogPlace) -> list[str]:
 
 
 def _is_unfinished(source: LogPlace, target: LogPlace, found: Iterable[str]) -> bool:
-    """True for exactly what a repair of this source leaves when it is killed before its last step.
+    """Returns True for exactly what a repair of this source leaves when it is killed before its last step.
 
     The pointer is that last step, and the first commit says whose repair it is. So nothing that is removed
     here could not be written again from the same source.
@@ -53,7 +56,7 @@ def _is_unfinished(source: LogPlace, target: LogPlace, found: Iterable[str]) -> 
 
 
 def origin_of(place: LogPlace) -> Mapping[str, Any] | None:
-    """What the first commit of a repaired log says of its source; None for every other log."""
+    """Returns what the first commit of a repaired log says of its source; None for every other log."""
     try:
         body = read_body(place.store, LogFile("commit", 0, WIDTH, place.names.commit(0)))
     except ObjectNotFoundError:
@@ -63,7 +66,10 @@ def origin_of(place: LogPlace) -> Mapping[str, Any] | None:
 
 
 def write_log(plan: RepairPlan, snapshot: Snapshot, target: LogPlace, form: Format) -> None:
-    """The new log, read back and compared before its pointer is set; `form` is that of its checkpoint."""
+    """The new log, read back and compared before its pointer is set.
+
+    `form` is that of its checkpoint.
+    """
     ids = uuid.uuid4().hex, uuid.uuid4().hex
     now = max(time.time_ns() // 1_000_000, (snapshot.timestamp_ms or 0) + 1)
     try:

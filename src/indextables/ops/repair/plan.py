@@ -65,21 +65,21 @@ class RepairPlan:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """The splits that stay, by path."""
+        """Returns the splits that stay, by path."""
         return tuple(self.snapshot.column("key").to_pylist()) if self.snapshot else ()
 
     @property
     def excluded(self) -> tuple[Excluded, ...]:
-        """The splits that are left out, with the reason for each."""
+        """Returns the splits that are left out, with the reason for each."""
         return (*self.missing, *self.mismatched)
 
     @property
     def total_splits(self) -> int:
-        """The live splits of the newest version."""
+        """Returns the live splits of the newest version."""
         return (self.snapshot.num_files if self.snapshot else 0) + len(self.excluded)
 
     def check(self, *, fail_on_missing: bool = False) -> Snapshot:
-        """The state to write; raises what stands against it."""
+        """Returns the state to write; raises what stands against it."""
         if self.error is not None:
             raise self.error
         assert self.snapshot is not None, "a plan has a state or an error"
@@ -103,7 +103,10 @@ def plan_repair(
     opener: Opener | None = None,
     progress: Progress | None = None,
 ) -> RepairPlan:
-    """What `repair` would do with this log directory; reads only, and every problem is in the plan."""
+    """Returns what `repair` would do with this log directory.
+
+    Reads only, and every problem is in the plan.
+    """
     settings = RepairSettings.of(
         config,
         validate_splits=validate_splits,
@@ -116,7 +119,10 @@ def plan_repair(
 def make_plan(
     place: LogPlace, settings: RepairSettings, progress: Progress | None = None
 ) -> RepairPlan:
-    """The plan for an opened log; StorageError if the store fails, which proves nothing about the log."""
+    """Returns the plan for an opened log.
+
+    StorageError if the store fails, which proves nothing about the log.
+    """
     evidence = gather(place, settings.parallelism)
     damage = tuple(found for file in evidence.files() for found in file.findings)
     blank = RepairPlan(
@@ -143,7 +149,7 @@ def make_plan(
 
 
 def fingerprint(listing: Listing) -> str:
-    """The names and sizes of all commits and checkpoints as one short text."""
+    """Returns the names and sizes of all commits and checkpoints as one short text."""
     files = [*(f for found in listing.commits.values() for f in found), *listing.checkpoints]
     lines = sorted(f"{file.name} {file.size}" for file in files)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
@@ -158,7 +164,10 @@ class _Reading:
 
 
 def _read(evidence: Evidence, settings: RepairSettings) -> _Reading:
-    """The state by the longest complete route; a file that turns out to be damaged is avoided."""
+    """Returns the state by the longest complete route.
+
+    A file that turns out to be damaged is avoided.
+    """
     refuted: dict[str, Finding] = {}
     options = settings.truncation({})
     while True:
@@ -211,7 +220,7 @@ def _finish(
 
 
 def _only(state: Snapshot, checked: Validation) -> Snapshot:
-    """The table with just the valid splits: no history, no tombstones, no vacuum's mark.
+    """Returns the table with just the valid splits: no history, no tombstones, no vacuum's mark.
 
     That mark counts versions of the old log, and the new one starts at zero: it would lock out every writer.
     """

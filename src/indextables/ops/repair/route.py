@@ -24,12 +24,12 @@ class Route:
 
     @property
     def start(self) -> int:
-        """The version of the base; -1 without one."""
+        """Returns the version of the base; -1 without one."""
         return -1 if self.base is None else self.base.file.version
 
 
 def find_route(evidence: Evidence, refuted: Mapping[str, Finding]) -> Route:
-    """The longest way through files that nothing is known against; RepairError if none is complete.
+    """Returns the longest way through files that nothing is known against; RepairError if none is complete.
 
     `refuted` are files, by key, that turned out to be unusable when their actions were read.
     """
@@ -51,7 +51,7 @@ def find_route(evidence: Evidence, refuted: Mapping[str, Finding]) -> Route:
 def _unbroken(
     evidence: Evidence, newest: int, refuted: Mapping[str, Finding]
 ) -> tuple[int, tuple[FileEvidence, ...]]:
-    """The lowest version from which on every commit is usable, and these commits."""
+    """Returns the lowest version from which on every commit is usable, and these commits."""
     commits: list[FileEvidence] = []
     version = newest
     while (found := _usable_commit(evidence, version, refuted)) is not None:
@@ -74,7 +74,7 @@ def _checkpoints(evidence: Evidence, refuted: Mapping[str, Finding]) -> Iterator
 
 
 def _first_hole(evidence: Evidence, newest: int, refuted: Mapping[str, Finding]) -> Sequence[Finding]:
-    """Why not: the first version after the best base that is missing or damaged."""
+    """Returns why not: the first version after the best base that is missing or damaged."""
     bases = [c.file.version for c in _checkpoints(evidence, refuted) if c.file.version < newest]
     version = max(bases, default=-1) + 1
     # ends at the newest version at the latest: if that were usable too, there would be a route
@@ -97,7 +97,7 @@ def _useless_checkpoints(evidence: Evidence, refuted: Mapping[str, Finding]) -> 
 
 
 def broken_link(route: Route) -> Finding | None:
-    """A file before a commit that names another one as its parent; RepairError if both are whole.
+    """Returns a file before a commit that names another one as its parent; RepairError if both are whole.
 
     A commit that lost its last line has no id any more, and so is not the parent its child names.
     """

@@ -48,7 +48,7 @@ class RepairResult:
 
     @classmethod
     def succeeded(cls, target: str, plan: RepairPlan) -> RepairResult:
-        """The row for a log that was written."""
+        """Returns the row for a log that was written."""
         return cls(
             source_path=plan.source,
             target_path=target,
@@ -63,16 +63,16 @@ class RepairResult:
 
     @classmethod
     def failed(cls, source: str, target: str, error: IndexTablesError) -> RepairResult:
-        """The row for a repair that wrote nothing, or took back what it had written."""
+        """Returns the row for a repair that wrote nothing, or took back what it had written."""
         return cls(source, target, -1, 0, 0, 0, f"ERROR: {error.message}", error=error)
 
     @property
     def ok(self) -> bool:
-        """True if the new log is there."""
+        """Returns True if the new log is there."""
         return self.error is None
 
     def row(self) -> tuple[str, str, int, int, int, int, str]:
-        """The seven columns."""
+        """Returns the seven columns."""
         return (
             self.source_path,
             self.target_path,
@@ -102,7 +102,7 @@ def repair(
     opener: Opener | None = None,
     progress: Progress | None = None,
 ) -> RepairResult:
-    """A clean log at `dst` with every split of the log at `src` that exists; `src` is only read.
+    """Returns a clean log at `dst` with every split of the log at `src` that exists; `src` is only read.
 
     Raises before anything is written if `dst` is not empty or an option has a value it cannot have. Every
     other failure is a result with status `ERROR: …`, and leaves nothing at `dst`. The arguments win over

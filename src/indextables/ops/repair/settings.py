@@ -39,7 +39,7 @@ class RepairSettings:
         parallelism: int | None = None,
         fail_on_missing: bool | None = None,
     ) -> RepairSettings:
-        """The settings in force; ConfigError for a value an option cannot have."""
+        """Returns the settings in force; ConfigError for a value an option cannot have."""
         given = _given(
             (REPAIR_VALIDATE_SPLITS, validate_splits),
             (REPAIR_PRESERVE_STATS, preserve_stats),
@@ -58,11 +58,11 @@ class RepairSettings:
         )
 
     def truncation(self, properties: Mapping[str, str]) -> TruncationOptions:
-        """How long statistics may be: the caller's word over the table's own properties."""
+        """Returns how long statistics may be: the caller's word over the table's own properties."""
         return TruncationOptions.from_config(self._over(properties))
 
     def checkpoint_form(self, properties: Mapping[str, str]) -> Format:
-        """How the new checkpoint is stored."""
+        """Returns how the new checkpoint is stored."""
         return cast("Format", self._over(properties).get(CHECKPOINT_FORMAT))
 
     def _over(self, properties: Mapping[str, str]) -> Config:

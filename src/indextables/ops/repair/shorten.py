@@ -32,16 +32,16 @@ class Shortener:
     metrics: TruncationMetrics = field(default_factory=TruncationMetrics)
 
     def shortened(self, snapshot: Snapshot) -> Snapshot:
-        """The same table without long bounds."""
+        """Returns the same table without long bounds."""
         segments = tuple(self.segment(segment) for segment in snapshot.state.segments)
         return replace(snapshot, state=Files(segments, snapshot.state.tombstones))
 
     def saved_by(self, keys: Any) -> int:
-        """What these splits save together."""
+        """Returns what these splits save together."""
         return sum(self.saved.get(key, 0) for key in keys.to_pylist())
 
     def segment(self, segment: Segment) -> Segment:
-        """The same rows without long bounds."""
+        """Returns the same rows without long bounds."""
         stats = segment.table.column("stats")
         if not self.keep:
             return _with_stats(segment, pa.nulls(len(stats), stats.type))
@@ -82,7 +82,7 @@ class Shortener:
 
 
 def _texts_of(shape: Shape) -> StructType:
-    """The columns with texts in them: nothing else is ever too long, so nothing else is decoded."""
+    """Returns the columns with texts in them: nothing else is ever too long, so nothing else is decoded."""
     return StructType(
         tuple(
             column
@@ -109,7 +109,7 @@ def _copy(path: FieldPath, source: Any, target: Any) -> None:
 
 
 def _long_rows(stats: Any, limit: int) -> Any:
-    """Rows with a text above the limit in bytes: all that truncation can touch, and maybe a few more."""
+    """Returns rows with a text above the limit in bytes: all that truncation can touch, and maybe a few more."""
     long = np.zeros(len(stats), np.bool_)
     for side in ("minValues", "maxValues"):
         for path in _texts(stats.type.field(side).type, (side,)):

@@ -29,7 +29,7 @@ _FEW: Final = 3
 
 
 def difference(left: Snapshot, right: Snapshot, *, ours: bool) -> str | None:
-    """What the two states disagree about, in words; None if nothing.
+    """Returns what the two states disagree about, in words; None if nothing.
 
     What only one of them knows is no disagreement: other writers leave statistics out of checkpoints, and
     `seq` (`ours`: both are files of this library, so these fields are there too).
@@ -63,7 +63,7 @@ def _files_difference(left: Snapshot, right: Snapshot, columns: tuple[str, ...])
 
 
 def _rows_that_differ(one: Any, two: Any) -> Iterator[int]:
-    """Rows with two different values; a null says nothing, and neither does a list."""
+    """Yields rows with two different values; a null says nothing, and neither does a list."""
     if pa.types.is_struct(one.type):
         for part in range(one.type.num_fields):
             yield from _rows_that_differ(pc.struct_field(one, [part]), pc.struct_field(two, [part]))
@@ -87,7 +87,7 @@ class Folded:
 
 
 def fold(place: LogPlace, route: Route, shortener: Shortener) -> Folded:
-    """The state at the end of the route; RepairError where a checkpoint on the way tells another story.
+    """Returns the state at the end of the route; RepairError where a checkpoint on the way tells another story.
 
     LogCorruptedError names a file of the route that is not what it seemed.
     """
@@ -104,7 +104,7 @@ def fold(place: LogPlace, route: Route, shortener: Shortener) -> Folded:
 
 
 def finding_of(error: LogCorruptedError) -> Finding:
-    """The same as a finding; errors of the log name their file and line."""
+    """Returns the same as a finding; errors of the log name their file and line."""
     place = f"{error.facts['file']}, line {error.facts['line']}: "
     return Finding(error.facts["file"], error.facts["line"], error.message.removeprefix(place))
 
@@ -144,7 +144,10 @@ def _replayed(
 def _in_pieces(
     place: LogPlace, base: Snapshot | None, found: FileEvidence, shortener: Shortener
 ) -> Snapshot:
-    """One large file, some lines at a time; its checksum was verified, so each piece is what it was."""
+    """Returns one large file, some lines at a time.
+
+    Its checksum was verified, so each piece is what it was.
+    """
     verdict = Whole(found.info) if isinstance(found.verdict, Whole) else Unverified()
     snapshot, lines = base, 0
     for chunk in read_chunks(place.store, found.file):

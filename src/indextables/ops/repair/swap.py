@@ -37,7 +37,7 @@ def rename_durably(source: Path, target: Path) -> None:
 
 
 def exchange_durably(one: Path, two: Path) -> bool:
-    """The same for two directories at once; False if the system cannot."""
+    """Returns the same for two directories at once; False if the system cannot."""
     if not durable.exchange(one, two):
         return False
     for parent in {one.parent, two.parent}:
@@ -75,7 +75,7 @@ class _Directory:
         return list_log(self.place.store, self.place.names)
 
     def is_repair_of(self, other: _Directory) -> bool:
-        """True if this log was made from exactly what the other one is now, and is finished."""
+        """Returns True if this log was made from exactly what the other one is now, and is finished."""
         if not self.exists or not other.exists:
             return False
         origin = origin_of(self.place)
@@ -87,19 +87,19 @@ class _Directory:
         )
 
     def went_on(self) -> bool:
-        """True if somebody has committed to this repaired log."""
+        """Returns True if somebody has committed to this repaired log."""
         return self.listing().newest > _LAST
 
 
 def backup_of(log: LogPlace) -> LogPlace:
-    """Where the old log goes."""
+    """Returns where the old log goes."""
     return log.sibling(log.names.directory + BACKUP_SUFFIX)
 
 
 def replace_log(
     log: LogPlace, repaired: LogPlace, *, allow_gap: bool = False, moves: Moves | None = None
 ) -> Swap:
-    """The repaired log is the table's log afterwards, and the old one lies beside it; run it again after a crash.
+    """Returns the repaired log is the table's log afterwards, and the old one lies beside it; run it again after a crash.
 
     RepairError if the old log is not the one that was repaired, however late that shows. Without an
     exchange in one step (not Linux), a reader may find no log for a moment: `allow_gap` permits that.
@@ -131,7 +131,7 @@ def replace_log(
 
 
 def undo_replace(log: LogPlace, *, allow_gap: bool = False, moves: Moves | None = None) -> Swap:
-    """The old log is the table's log again; the repaired one goes back to where it was written.
+    """Returns the old log is the table's log again; the repaired one goes back to where it was written.
 
     RepairError if somebody has committed to the repaired log since: those commits would be lost.
     """
@@ -232,7 +232,7 @@ _TOOLS: Final = {
 
 
 def by_hand(log: LogPlace, repaired: str | None = None) -> str:
-    """The commands that replace a log in an object store; readers must wait while they run."""
+    """Returns the commands that replace a log in an object store; readers must wait while they run."""
     copy, remove = _TOOLS.get(log.location.family, ("copy {0} to {1}", "delete {0}"))
     here, new = log.uri.rstrip("/"), (repaired or f"{log.uri.rstrip('/')}_repaired").rstrip("/")
     return "\n    ".join(

@@ -23,7 +23,10 @@ AT_ONCE: Final = 16 << 20
 
 
 def read_chunks(store: LogStore, file: LogFile, at_once: int = AT_ONCE) -> Iterator[bytes]:
-    """All of the text, in order, cut only behind newlines; zlib.error or EOFError if it does not unpack."""
+    """Yields all of the text, in order, cut only behind newlines.
+
+    Zlib.error or EOFError if it does not unpack.
+    """
     held: list[bytes] = []
     for piece in inflated(_raw(store, file, at_once), at_once):
         cut = piece.rfind(b"\n") + 1
@@ -49,7 +52,10 @@ _ROWS: Final = 2048
 
 
 def without_parts(place: LogPlace, snapshot: Snapshot, shortener: Shortener) -> Snapshot:
-    """The same state in memory, already shortened; LogCorruptedError if a part is not what was written."""
+    """Returns the same state in memory, already shortened.
+
+    LogCorruptedError if a part is not what was written.
+    """
     segments = tuple(_in_memory(place, segment, shortener) for segment in snapshot.state.segments)
     return replace(snapshot, state=Files(segments, snapshot.state.tombstones))
 
@@ -65,7 +71,7 @@ def _in_memory(place: LogPlace, segment: Segment, shortener: Shortener) -> Segme
 
 
 def _batches(place: LogPlace, part: PartTable, segment: Segment) -> Iterator[Segment]:
-    """The live rows: whole row groups could be half a gigabyte of texts."""
+    """Yields the live rows: whole row groups could be half a gigabyte of texts."""
     columns = segment.shape.columns()
     key = f"{place.names.prefix}{part.ref.name}"
     start = 0

@@ -39,7 +39,7 @@ class Validation:
 
 
 def unchecked(snapshot: Snapshot) -> Validation:
-    """Every split taken at the log's word."""
+    """Returns every split taken at the log's word."""
     return Validation(np.ones(snapshot.num_files, np.bool_))
 
 
@@ -105,7 +105,7 @@ class _Counter:
 def newer_strangers(
     snapshot: Snapshot, store: LogStore, committed_ms: int, log_directory: str
 ) -> Iterator[str]:
-    """Data files the log never heard of, written after its newest commit.
+    """Yields data files the log never heard of, written after its newest commit.
 
     They are the trace of a commit that is lost, or of a writer at work.
     """
@@ -120,7 +120,10 @@ def newer_strangers(
 
 
 def lost_from_slices(state: Snapshot, checked: Validation) -> RepairError | None:
-    """Why the rows of slices cannot be told any more; None if whatever is lost is lost by itself."""
+    """Returns why the rows of slices cannot be told any more.
+
+    None if whatever is lost is lost by itself.
+    """
     lost = [*checked.missing, *checked.mismatched]
     if logs := [one for one in lost if one.is_log]:
         return RepairError(
@@ -138,7 +141,7 @@ def lost_from_slices(state: Snapshot, checked: Validation) -> RepairError | None
 
 
 def _completed_by_others(state: Snapshot, lost: list[Excluded]) -> list[Excluded]:
-    """Those of whose rows a log file sets some columns; the other columns would be NULL."""
+    """Returns those of whose rows a log file sets some columns; the other columns would be NULL."""
     if not lost or state.properties.get(MERGE_MODE, MergeMode.RECORD) == MergeMode.RECORD:
         return []
     groups = pa.array(sorted(state.groups_of(frozenset(one.path for one in lost))), pa.string())

@@ -32,7 +32,7 @@ from indextables.plan.merge_rule import MergeRule
 
 
 def partition_condition(values: Iterable[Mapping[str, str | None]], metadata: Metadata) -> Predicate:
-    """A condition over the partition columns alone; of no partitions it is FALSE."""
+    """Returns a condition over the partition columns alone; of no partitions it is FALSE."""
     types = {field.name: field.type for field in metadata.schema}
     columns = metadata.partition_columns
     distinct = dict.fromkeys(tuple(each.get(name) for name in columns) for each in values)
@@ -81,7 +81,7 @@ class Condition:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """What history shows."""
+        """Returns what history shows."""
         if self.shown is not None:
             return dict(self.shown)
         return {} if self.where is None else {"predicate": to_sql(self.where)}
@@ -89,10 +89,13 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class SamePartitions:
-    """The rows of every partition that the new data has a row in; all rows if there are no partitions."""
+    """The rows of every partition that the new data has a row in.
+
+    All rows if there are no partitions.
+    """
 
     def of(self, written: Written, metadata: Metadata) -> Condition:
-        """The condition, now that the new data is known."""
+        """Returns the condition, now that the new data is known."""
         if not metadata.partition_columns:
             return Condition()
         return Condition(
@@ -142,7 +145,7 @@ def commit(log: TransactionLog, planner: Planner, snapshot: Snapshot) -> CommitR
 
 
 def is_done(snapshot: Snapshot, txn: Txn | None) -> bool:
-    """Whether the application has committed this batch, or a later one, before."""
+    """Returns whether the application has committed this batch, or a later one, before."""
     done = snapshot.txns.get(txn.app_id) if txn else None
     return txn is not None and done is not None and done.version >= txn.version
 
@@ -160,7 +163,7 @@ def config_for(properties: Mapping[str, str], options: Mapping[str, Any] | None)
 
 
 def write_target(metadata: Metadata, read_version: int, config: Config) -> WriteTarget:
-    """A fresh directory whose name says which version the writer had read: vacuum relies on it.
+    """Returns a fresh directory whose name says which version the writer had read: vacuum relies on it.
 
     The columns of a record key always get statistics: by them an upsert finds the files it must look into.
     """
@@ -178,7 +181,10 @@ def write_target(metadata: Metadata, read_version: int, config: Config) -> Write
 
 
 def truncation_for(metadata: Metadata, config: Config) -> TruncationOptions:
-    """The rules for this table's columns; a rule for a column it does not have is warned of, once."""
+    """Returns the rules for this table's columns.
+
+    A rule for a column it does not have is warned of, once.
+    """
     for key, why in ignored_overrides(config, metadata.schema):
         _warn(metadata.id, key, why)
     return TruncationOptions.from_config(config)

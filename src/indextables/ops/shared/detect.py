@@ -46,7 +46,7 @@ _FIRST: Final = 10_000
 
 
 def foreign_format(store: LogStore) -> Foreign | None:
-    """What lies at the store's root; None if nothing does."""
+    """Returns what lies at the store's root; None if nothing does."""
     # a Path raises where it may not look; the listing below says that in words
     if isinstance(store, LocalStore) and os.path.isfile(store.uri):  # noqa: PTH113
         return Foreign("a file", "name a directory that is empty or new")
@@ -69,7 +69,7 @@ def foreign_format(store: LogStore) -> Foreign | None:
 
 
 def table_around(store: LogStore) -> str | None:
-    """The table in whose `data/` this directory lies: its files may be ones that table has removed."""
+    """Returns the table in whose `data/` this directory lies: its files may be ones that table has removed."""
     if not isinstance(store, LocalStore):
         return None
     root = Path(store.uri)
@@ -78,7 +78,7 @@ def table_around(store: LogStore) -> str | None:
 
 
 def table_within(keys: Iterable[str]) -> str | None:
-    """A directory among these files that is a table of its own, whosever."""
+    """Returns a directory among these files that is a table of its own, whosever."""
     for key in keys:
         for mark in _TABLE_MARKS:
             found, slash, _ = f"/{key}".partition(f"/{mark}/")

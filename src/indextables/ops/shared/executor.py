@@ -18,25 +18,25 @@ class Executor(Protocol):
 
     @property
     def at_once(self) -> int:
-        """How many splits one call of `collect` is good for."""
+        """Returns how many splits one call of `collect` is good for."""
         ...
 
     def prepare(self, data: Any) -> Any:
-        """The user's data as this engine takes it; it is read once."""
+        """Returns the user's data as this engine takes it; it is read once."""
         ...
 
     def source_schema(self, data: Any) -> StructType:
-        """The schema a table of exactly this (prepared) data would have."""
+        """Returns the schema a table of exactly this (prepared) data would have."""
         ...
 
     def fetch(self, data: Any) -> Any:
-        """The prepared data as an Arrow table in this process: writes by key place its rows one by one."""
+        """Returns the prepared data as an Arrow table in this process: writes by key place its rows one by one."""
         ...
 
     def write(
         self, data: Any, target: WriteTarget, *, merge: bool = False, within: Predicate | None = None
     ) -> Written:
-        """The prepared data as new splits of `target`; SchemaMismatchError if it does not fit.
+        """Returns the prepared data as new splits of `target`; SchemaMismatchError if it does not fit.
 
         With `merge` a nullable column may be left out. PredicateError if `within` is not TRUE for a row.
         """
@@ -45,7 +45,7 @@ class Executor(Protocol):
     def rewrite(
         self, splits: Sequence[Split], condition: Predicate, target: WriteTarget
     ) -> Mapping[str, Rewritten]:
-        """Each split, by its path, without the rows the bound condition is TRUE for.
+        """Returns each split, by its path, without the rows the bound condition is TRUE for.
 
         A split none of whose rows it is TRUE for is left out of the answer: it stays as it is.
         """
@@ -63,12 +63,12 @@ class Executor(Protocol):
         target: WriteTarget,
         clustering: Any | None,
     ) -> Sequence[Written]:
-        """The rows of each group, all of one partition, as new splits of the target's size.
+        """Returns the rows of each group, all of one partition, as new splits of the target's size.
 
         Along the curve of an `ops.optimize.Clustering`, or in their order without one.
         """
         ...
 
     def fold(self, pieces: Sequence[Piece], target: WriteTarget) -> Iterable[Written]:
-        """The rows each slice shows, as files of its own, in the order of the slices."""
+        """Returns the rows each slice shows, as files of its own, in the order of the slices."""
         ...

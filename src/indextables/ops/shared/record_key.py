@@ -26,7 +26,7 @@ def key_properties(
     merge_mode: str | None,
     partition_columns: Sequence[str],
 ) -> dict[str, str]:
-    """What the properties say of the key, from the arguments or, as SQL gives them, from themselves."""
+    """Returns what the properties say of the key, from the arguments or, as SQL gives them, from themselves."""
     _refuse_misspelled(given)
     names = record_key or _names(given.get(RECORD_KEY, ""))
     mode = merge_mode or given.get(MERGE_MODE)
@@ -56,7 +56,7 @@ def _refuse_misspelled(given: Mapping[str, str]) -> None:
 
 
 def _names(text: str) -> list[str]:
-    """The columns of a key as a property spells them: a JSON list, or names between commas."""
+    """Returns the columns of a key as a property spells them: a JSON list, or names between commas."""
     if text.startswith("["):
         return list(MergeRule.of({RECORD_KEY: text}).key)
     return [name.strip() for name in text.split(",") if name.strip()]
@@ -86,7 +86,7 @@ def _key_columns(
 
 
 def key_problem(field: Field) -> str | None:
-    """Why this column cannot be part of a record key; None if it can."""
+    """Returns why this column cannot be part of a record key; None if it can."""
     if field.nullable:
         return "may be NULL"
     if is_float(field.type):
@@ -97,7 +97,10 @@ def key_problem(field: Field) -> str | None:
 
 
 def top_level(schema: StructType, name: str, role: str) -> tuple[str, DataType]:
-    """The column in the table's spelling and its type; SchemaError for a variant, which has no values to compare."""
+    """Returns the column in the table's spelling and its type.
+
+    SchemaError for a variant, which has no values to compare.
+    """
     (*_, spelled), kind = resolve(schema, (name,))
     if isinstance(kind, PrimitiveType) and kind.name == "variant":
         raise SchemaError(f"column {name!r} is a variant and cannot be a {role} column", column=name)

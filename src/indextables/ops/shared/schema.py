@@ -14,7 +14,7 @@ from indextables.plan.merge_rule import MergeRule
 
 
 def evolved(metadata: Metadata, wanted: StructType) -> Metadata:
-    """The metadata with this schema as its newest; the same object if nothing changes.
+    """Returns the metadata with this schema as its newest; the same object if nothing changes.
 
     Splits keep the id of the schema they were written with, so the older one stays known.
     """
@@ -35,7 +35,7 @@ def evolved(metadata: Metadata, wanted: StructType) -> Metadata:
 
 
 def _key_problems(metadata: Metadata, wanted: StructType) -> Iterator[str]:
-    """What would make the columns of the record key unable to identify a row."""
+    """Yields what would make the columns of the record key unable to identify a row."""
     key = set(MergeRule.of(metadata.properties).key)
     asked = {field.name.lower(): field for field in wanted}
     for field in metadata.schema:
@@ -46,7 +46,7 @@ def _key_problems(metadata: Metadata, wanted: StructType) -> Iterator[str]:
 
 
 def _name_problems(wanted: StructType) -> Iterator[str]:
-    """What a new table could not have either, in a new column or inside one: no reader could tell it apart."""
+    """Yields what a new table could not have either, in a new column or inside one: no reader could tell it apart."""
     try:
         check_names(wanted)
         check_levels(wanted)
@@ -55,7 +55,7 @@ def _name_problems(wanted: StructType) -> Iterator[str]:
 
 
 def merged_schema(current: StructType, incoming: StructType) -> StructType:
-    """What `append(..., merge_schema=True)` makes of a schema: what the data adds and widens, only that.
+    """Returns what `append(..., merge_schema=True)` makes of a schema: what the data adds and widens, only that.
 
     A column the data leaves out stays; one that is wider in the table stays as wide as it is.
     """
@@ -134,7 +134,7 @@ def _element_problems(old: DataType, new: DataType, name: str) -> Iterator[str]:
 def settle(
     now: Metadata, written_with: Metadata, adds: Sequence[Add]
 ) -> tuple[tuple[Metadata, ...], tuple[Add, ...]]:
-    """Splits written with some metadata, as part of a table whose metadata may have moved on.
+    """Returns splits written with some metadata, as part of a table whose metadata may have moved on.
 
     The metadata to commit with them, if any, and the adds under the schema id they then have;
     SchemaMismatchError if the table has become one they do not fit.

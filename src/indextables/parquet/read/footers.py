@@ -47,12 +47,15 @@ class ColumnChunk:
 
     @property
     def required(self) -> bool:
-        """Whether Parquet itself rules NULL out."""
+        """Returns whether Parquet itself rules NULL out."""
         return bool(self.column.max_definition_level == 0)
 
 
 def bound_of(stats: Any, chunk: ColumnChunk, dtype: DataType, side: Round) -> Physical | None:
-    """A bound of the file as the table's type compares it; None where the two types do not meet."""
+    """Returns a bound of the file as the table's type compares it.
+
+    None where the two types do not meet.
+    """
     # Not .min and .max: they raise for years outside 1-9999 and for bytes that are no text.
     kind, raw = chunk.type, stats.min_raw if side == "down" else stats.max_raw
     match dtype:
@@ -117,7 +120,7 @@ _TEXT: Final = (PrimitiveType("string"), PrimitiveType("binary"))
 
 
 def read_footers(filesystem: Any, keys: Sequence[str], threads: int = 16) -> list[Any]:
-    """The Parquet footer of each file, in order; an error names the file that has none."""
+    """Returns the Parquet footer of each file, in order; an error names the file that has none."""
 
     def read(key: str) -> Any:
         try:
@@ -142,7 +145,7 @@ def read_footers(filesystem: Any, keys: Sequence[str], threads: int = 16) -> lis
 def stats_from_footer(
     metadata: Any, schema: StructType, columns: Sequence[FieldPath], *, trusted: bool
 ) -> SplitStats:
-    """What the footer proves of these leaves; what it does not prove is unknown."""
+    """Returns what the footer proves of these leaves; what it does not prove is unknown."""
     wanted = set(columns)
     chunks = _chunks(metadata)
     groups = [
@@ -176,7 +179,7 @@ class _Found:
 
 
 def _chunks(metadata: Any) -> dict[FieldPath, ColumnChunk] | None:
-    """Every leaf of the file by its path; None if the file's schema is beyond us.
+    """Returns every leaf of the file by its path; None if the file's schema is beyond us.
 
     Parquet's own dotted names do not tell a field b of a from a column `a.b`; positions do.
     """
@@ -232,7 +235,7 @@ def _leaf_stats(
 
 
 def _place(path: FieldPath, chunks: dict[FieldPath, ColumnChunk]) -> ColumnChunk | None:
-    """The file's column a reader takes: names match without case, as Spark's do."""
+    """Returns the file's column a reader takes: names match without case, as Spark's do."""
     if path in chunks:
         return chunks[path]
     similar = [chunk for found, chunk in chunks.items() if _folded(found) == _folded(path)]

@@ -36,7 +36,7 @@ class KeyIndex:
 
     @classmethod
     def of(cls, keys: pa.Table | pa.RecordBatch) -> KeyIndex:
-        """The keys of these rows."""
+        """Returns the keys of these rows."""
         # the distinct values and every row's place among them, from one pass
         encoded = [array.dictionary_encode(null_encoding="encode") for array in _arrays(keys)]
         distinct = tuple(each.dictionary for each in encoded)
@@ -66,7 +66,7 @@ class KeyIndex:
         return highest
 
     def repeated(self) -> Mask:
-        """True for each row whose key an earlier row has."""
+        """Returns True for each row whose key an earlier row has."""
         repeated = np.zeros(len(self.numbers), np.bool_)
         if self.size < len(self.numbers):
             _, first = np.unique(self.numbers, return_index=True)
@@ -87,7 +87,7 @@ def hidden_mask(
     logs: pa.Table | pa.RecordBatch,
     log_seq: npt.ArrayLike,
 ) -> Mask:
-    """True for each row whose key a log has with a higher number: it was replaced or deleted since.
+    """Returns True for each row whose key a log has with a higher number: it was replaced or deleted since.
 
     `rows` and `logs` are the key columns; the numbers are one for all rows of a side, or one for each.
     """
@@ -103,7 +103,10 @@ def newer_mask(found: Numbers, row_seq: npt.ArrayLike, newest: Numbers) -> Mask:
 
 
 def surely_distinct(keys: pa.Table | pa.RecordBatch) -> bool:
-    """True only if no two rows have one key; sorting numbers tells it ten times as fast as an index."""
+    """Returns True only if no two rows have one key.
+
+    Sorting numbers tells it ten times as fast as an index.
+    """
     if keys.num_columns != 1:
         return False
     (column,) = _arrays(keys)
@@ -115,7 +118,7 @@ def surely_distinct(keys: pa.Table | pa.RecordBatch) -> bool:
 
 
 def distinct_numbers(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The numbers that occur, ascending."""
+    """Returns the numbers that occur, ascending."""
     # np.unique hashes where no places are asked for: of a million numbers it takes sixty times as long
     ascending = np.sort(numbers)
     is_first = np.ones(len(ascending), np.bool_)
@@ -124,7 +127,7 @@ def distinct_numbers(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def repeated_mask(keys: pa.Table | pa.RecordBatch) -> Mask:
-    """True for each row whose key an earlier row has."""
+    """Returns True for each row whose key an earlier row has."""
     return KeyIndex.of(keys).repeated()
 
 
@@ -135,7 +138,7 @@ def _arrays(keys: pa.Table | pa.RecordBatch) -> list[pa.Array]:
 
 
 def _plain(column: Any) -> pa.Array:
-    """One array in a type that Arrow can hash, and that holds any amount of text."""
+    """Returns one array in a type that Arrow can hash, and that holds any amount of text."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
         kind = pa.decimal128(kind.precision, kind.scale)
@@ -152,7 +155,7 @@ def _codes(encoded: pa.DictionaryArray) -> Numbers:
 
 
 def _places(values: pa.Array, among: pa.Array) -> Numbers:
-    """Where each value is among distinct ones; -1 where it is not."""
+    """Returns where each value is among distinct ones; -1 where it is not."""
     found = pc.fill_null(pc.index_in(values, value_set=among), -1)
     return np.asarray(found).astype(np.int64)
 

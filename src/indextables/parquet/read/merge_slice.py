@@ -30,7 +30,7 @@ _MOST_BYTES: Final = 1 << 30
 def combined_rows(
     reading: Reading, piece: Piece, filesystem: Any, recorder: Recorder
 ) -> Iterator[pa.RecordBatch]:
-    """One row per key, at the place of its oldest part; the predicate sees it as a whole."""
+    """Yields one row per key, at the place of its oldest part; the predicate sees it as a whole."""
     fields = StructType(reading.needed)
     wanted = reading.by_key(piece.key).with_columns(*fields.names, *piece.key)
     key = list(piece.key)
@@ -111,7 +111,7 @@ class _Column:
         return cls(values, places)
 
     def take(self, keys: Numbers, kind: Any) -> pa.Array:
-        """The values of these keys."""
+        """Returns the values of these keys."""
         if self.values is None:
             return pa.nulls(len(keys), kind)
         places = self.places[keys]
@@ -128,7 +128,7 @@ class _Column:
 def read_piece(
     reading: Reading, piece: Piece, filesystem: Any, recorder: Recorder
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the slice as a query sees them, those for which the predicate is TRUE.
+    """Returns the rows of the slice as a query sees them, those for which the predicate is TRUE.
 
     In the order of their commits, then of their position. Its log files are in memory meanwhile, in
     columns mode the columns needed of all its files.
@@ -141,7 +141,7 @@ def read_piece(
 def _selected_rows(
     reading: Reading, piece: Piece, filesystem: Any, recorder: Recorder
 ) -> Iterator[pa.RecordBatch]:
-    """Rows that no newer log replaces or deletes.
+    """Yields rows that no newer log replaces or deletes.
 
     The predicate comes first: which rows are hidden is told by their keys alone, so the order makes no
     difference, and filters reach the base file.
@@ -216,7 +216,7 @@ class _Newer:
         return cls(keys.column_names, index, index.newest(seq))
 
     def shown(self, batches: Iterable[Any], seq: int, columns: tuple[str, ...]) -> Iterator[Any]:
-        """The rows of a file of this age that no newer log has the key of."""
+        """Yields the rows of a file of this age that no newer log has the key of."""
         for chunk in _chunks(batches, self.index.size):
             keys = pa.Table.from_batches(chunk).select(self.columns)
             shown = pa.array(~newer_mask(self.index.find(keys), seq, self.newest))

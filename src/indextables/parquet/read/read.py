@@ -45,7 +45,7 @@ _END: Final = object()
 
 
 def in_order(streams: Sequence[Stream[T]], *, threads: int) -> Iterator[T]:
-    """Every item of every stream, in the order of a plain loop; an error surfaces in its place.
+    """Yields every item of every stream, in the order of a plain loop; an error surfaces in its place.
 
     At most `threads` streams are open at a time, each at most a few items ahead of the consumer.
     """
@@ -110,7 +110,7 @@ Unit: TypeAlias = Split | Piece
 
 
 def plain_files(plan: Plan) -> FileMask:
-    """The files whose rows are the table's as they are, in slices of which nothing has to be merged.
+    """Returns the files whose rows are the table's as they are, in slices of which nothing has to be merged.
 
     The newest log of a slice that is merged is none of them: the merge opens it anyway, for its keys.
     """
@@ -121,7 +121,7 @@ def plain_files(plan: Plan) -> FileMask:
 
 
 def units_of(plan: Plan, *, without: FileMask | None = None) -> list[Unit]:
-    """What the plan reads rows from, in the order of the table; a slice is where its oldest file is.
+    """Returns what the plan reads rows from, in the order of the table; a slice is where its oldest file is.
 
     That file's place counts even where it is not read: which of two rows comes first must not depend on
     what could be skipped. `without` are plain files that someone else reads.
@@ -147,7 +147,7 @@ def units_of(plan: Plan, *, without: FileMask | None = None) -> list[Unit]:
 
 
 def _with_files(piece: Piece, more: Sequence[Split]) -> Piece:
-    """The slice with logs that nothing hides rows of as well: they are opened for their keys anyway."""
+    """Returns the slice with logs that nothing hides rows of as well: they are opened for their keys anyway."""
     return replace(piece, files=tuple(sorted((*piece.files, *more), key=_place)))
 
 
@@ -158,7 +158,7 @@ def read_batches(
     threads: int = THREADS,
     recorder: Recorder | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows in the order of the units, then of their commit and position; memory stays bounded.
+    """Returns the rows in the order of the units, then of their commit and position; memory stays bounded.
 
     At most a few batches of a split are in memory, and of a slice its log files. Counts each file it
     opens in the `query_stats()` blocks of the calling thread, or in the recorder's.
@@ -172,7 +172,7 @@ def read_batches(
 
 
 def count_rows(reading: Reading, units: Sequence[Unit], *, threads: int = THREADS) -> int:
-    """How many rows satisfy the predicate; opens no file whose row count the log already tells.
+    """Returns how many rows satisfy the predicate; opens no file whose row count the log already tells.
 
     The log does not know how many rows of a slice its log files hide, so slices are counted by reading.
     """
@@ -208,7 +208,7 @@ def _place(split: Split) -> tuple[int, str]:
 
 
 def _is_quick(store: LogStore, units: Sequence[Unit]) -> bool:
-    """True where starting threads takes longer than reading: little data, and no network before it."""
+    """Returns True where starting threads takes longer than reading: little data, and no network before it."""
     is_near = "://" not in store.uri or store.uri.startswith("memory://")
     return is_near and sum(split.size for unit in units for split in _files(unit)) < _QUICK_BYTES
 
@@ -233,7 +233,10 @@ class Home:
 
     @classmethod
     def of(cls, split: Split) -> Home:
-        """The group of this file; ProtocolError if it has none, because no log file could join it."""
+        """Returns the group of this file.
+
+        ProtocolError if it has none, because no log file could join it.
+        """
         if split.file_group is None:
             raise ProtocolError(
                 f"the file {split.path!r} of a table with a record key belongs to no file group",
@@ -253,12 +256,12 @@ class Places:
 
     @classmethod
     def nowhere(cls) -> Places:
-        """No row has one of the keys."""
+        """Returns no row has one of the keys."""
         return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), ())
 
 
 def key_condition(keys: pa.Table, schema: StructType) -> Predicate:
-    """TRUE for every row that has one of these keys, and for as few others as ranges and lists can say."""
+    """Returns TRUE for every row that has one of these keys, and for as few others as ranges and lists can say."""
     types = {f.name: f.type for f in schema}
     parts = [
         part for name in keys.column_names for part in _within(name, types[name], keys.column(name))
@@ -275,7 +278,7 @@ def live_places(
     wanted: pa.Table,
     index: KeyIndex,
 ) -> Places:
-    """The rows that have one of the `wanted` keys, which `index` numbers.
+    """Returns the rows that have one of the `wanted` keys, which `index` numbers.
 
     `splits` are all files that may hold one: of a key only what its newest file in a group says counts,
     so files that hold none of the keys are not needed. Only the key columns are read.
@@ -321,7 +324,10 @@ def _within(name: str, dtype: DataType, column: Any) -> Iterator[Predicate]:
 
 
 def _natural(values: Any) -> list[Any]:
-    """The values as literals hold them; days and microseconds, as years outside 1-9999 are no dates."""
+    """Returns the values as literals hold them.
+
+    Days and microseconds, as years outside 1-9999 are no dates.
+    """
     if pa.types.is_date(values.type):
         values = values.cast(pa.int32())
     elif pa.types.is_timestamp(values.type):

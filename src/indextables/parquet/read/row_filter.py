@@ -39,7 +39,7 @@ __all__ = ["check_evaluable", "evaluable_part", "is_evaluable", "to_row_mask", "
 
 
 def compare_with_casts(left: Any, right: Any) -> tuple[Any, Any]:
-    """Both sides in Spark's common type; the right one is another column or a constant."""
+    """Returns both sides in Spark's common type; the right one is another column or a constant."""
     if isinstance(right, Literal):
         wanted = _number_type({kind_of(right)})
         return _to_number(left, wanted), pa.scalar(_number(right, wanted), wanted)
@@ -55,7 +55,7 @@ def compare_with_casts(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def is_in_with_casts(values: Any, node: IsIn) -> tuple[Any, IsIn]:
-    """A text column and a list of numbers, both as numbers."""
+    """Returns a text column and a list of numbers, both as numbers."""
     wanted = _number_type({kind_of(literal) for literal in node.values})
     numbers = tuple(Literal(_number(literal, wanted)) for literal in node.values)
     return _to_number(values, wanted), replace(node, values=numbers)
@@ -97,7 +97,7 @@ _COMPARE: Final[dict[CompareOp, Callable[[Any, Any], Any]]] = {
 
 
 def to_row_mask(predicate: Predicate, data: pa.Table | pa.RecordBatch) -> Any:
-    """One bit per row: True exactly where the bound condition is TRUE; FALSE and NULL are both False.
+    """Returns one bit per row: True exactly where the bound condition is TRUE; FALSE and NULL are both False.
 
     PredicateError if a part of the condition needs an engine; `check_evaluable` says so beforehand.
     """
@@ -105,7 +105,7 @@ def to_row_mask(predicate: Predicate, data: pa.Table | pa.RecordBatch) -> Any:
 
 
 def truth_of(predicate: Predicate, data: pa.Table | pa.RecordBatch) -> Any:
-    """TRUE, FALSE or NULL per row."""
+    """Returns TRUE, FALSE or NULL per row."""
 
     def visit(node: Predicate, inner: tuple[Any, ...]) -> Any:
         return _truth(node, inner, data)
@@ -128,13 +128,13 @@ def check_evaluable(predicate: Predicate) -> None:
 
 
 def evaluable_part(predicate: Predicate) -> Predicate:
-    """The parts of an AND that rows can be filtered by; what it lets through is a superset."""
+    """Returns the parts of an AND that rows can be filtered by; what it lets through is a superset."""
     parts = predicate.children if isinstance(predicate, And) else (predicate,)
     return And(tuple(part for part in parts if is_evaluable(part)))
 
 
 def is_evaluable(predicate: Predicate) -> bool:
-    """Whether rows can be filtered by the bound condition without an engine."""
+    """Returns whether rows can be filtered by the bound condition without an engine."""
     try:
         check_evaluable(predicate)
     except PredicateError:
@@ -207,7 +207,7 @@ def _leaf(node: Compare | IsNull | IsNan | IsIn | StartsWith | BoolRef, data: An
 
 
 def column(data: pa.Table | pa.RecordBatch, path: FieldPath) -> Any:
-    """The values at a path; a NULL struct has only NULLs inside."""
+    """Returns the values at a path; a NULL struct has only NULLs inside."""
     values = data.column(path[0])
     for name in path[1:]:
         values = pc.struct_field(values, [name])
@@ -219,7 +219,7 @@ def column(data: pa.Table | pa.RecordBatch, path: FieldPath) -> Any:
 
 
 def scalar(value: Any, dtype: pa.DataType) -> pa.Scalar:
-    """A physical value in the type of the column."""
+    """Returns a physical value in the type of the column."""
     if pa.types.is_date32(dtype):
         return pa.scalar(value, pa.int32()).cast(dtype)
     return pa.scalar(value, dtype)
@@ -270,7 +270,10 @@ def _is_in(node: IsIn, values: Any) -> Any:
 
 
 def _one_of_each(values: Any) -> Any:
-    """The same numbers with one zero and one NaN; lists are hashed by bits, and 0.0 / 0.0 has NaN's sign set."""
+    """Returns the same numbers with one zero and one NaN.
+
+    Lists are hashed by bits, and 0.0 / 0.0 has NaN's sign set.
+    """
     one_zero = pc.add(values, pa.scalar(0.0, values.type))
     return pc.if_else(pc.is_nan(one_zero), pa.scalar(math.nan, values.type), one_zero)
 

@@ -41,7 +41,7 @@ from indextables.storage.base import LogStore, failure
 
 
 def align(array: pa.Array, target: DataType) -> pa.Array:
-    """The same values as the table's type: widened, decoded, nested fields by name, absent ones NULL."""
+    """Returns the same values as the table's type: widened, decoded, nested fields by name, absent ones NULL."""
     wanted = type_to_arrow(target)
     if array.type == wanted:
         return array
@@ -106,7 +106,7 @@ def _offsets(array: pa.Array) -> pa.Array:
 def row_groups_to_read(
     footer: Any, split: Split, schema: StructType, predicate: Predicate | None
 ) -> list[int]:
-    """The row groups that may hold a row for which the bound predicate is TRUE.
+    """Returns the row groups that may hold a row for which the bound predicate is TRUE.
 
     Arrow's own filtering is not asked: it takes a float column's bounds as proof that there is no
     NaN, and other writers keep bounds beside NaN.
@@ -160,7 +160,7 @@ class _OneGroup:
 
 
 def _without_nan(split: Split) -> frozenset[FieldPath]:
-    """Float fields of which the log says that the whole split has no NaN."""
+    """Returns float fields of which the log says that the whole split has no NaN."""
     counts = (split.wire_stats or {}).get("nanCount") or {}
     return frozenset(path for path, count in _flat(counts, ()) if count == 0)
 
@@ -197,28 +197,28 @@ class Reading:
 
     @property
     def result_schema(self) -> pa.Schema:
-        """The columns asked for, in the order asked for."""
+        """Returns the columns asked for, in the order asked for."""
         fields = {field.name: field for field in self.schema}
         return schema_to_arrow(StructType(tuple(fields[name] for name in self.columns)))
 
     @property
     def needed(self) -> tuple[Field, ...]:
-        """The columns asked for and those the predicate looks at."""
+        """Returns the columns asked for and those the predicate looks at."""
         names = set(self.columns)
         if self.predicate is not None:
             names |= {path[0] for path in columns_of(self.predicate)}
         return tuple(field for field in self.schema if field.name in names)
 
     def of(self, split: Split) -> Reading:
-        """What to read of this split: the predicate is not asked where its answer is known."""
+        """Returns what to read of this split: the predicate is not asked where its answer is known."""
         return replace(self, predicate=None) if split.path in self.whole else self
 
     def with_columns(self, *names: str) -> Reading:
-        """The same with these columns, each once."""
+        """Returns the same with these columns, each once."""
         return replace(self, columns=tuple(dict.fromkeys(names)))
 
     def by_key(self, key: Sequence[str]) -> Reading:
-        """The same with as much of the predicate as looks at the key alone.
+        """Returns the same with as much of the predicate as looks at the key alone.
 
         Rows of one key satisfy it together, in all files of a slice, so it can be asked of each file.
         """
@@ -234,7 +234,10 @@ def _looks_only_at(condition: Predicate, columns: frozenset[str]) -> bool:
 
 
 def open_split(filesystem: Any, split: Split, recorder: Recorder) -> Any:
-    """The split's Parquet file, counted as opened; a missing or broken one is an error that names it."""
+    """Returns the split's Parquet file, counted as opened.
+
+    A missing or broken one is an error that names it.
+    """
     try:
         recorder.add(opened=1)
         opened = pq.ParquetFile(
@@ -263,7 +266,7 @@ def _unreadable(split: Split, error: Exception) -> StorageError:
 def read_split(
     reading: Reading, split: Split, filesystem: Any, recorder: Recorder
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one file, in their order; of a log file, the rows it holds."""
+    """Yields the rows of one file, in their order; of a log file, the rows it holds."""
     opened = open_split(filesystem, split, recorder)
     footer = opened.metadata
     groups = row_groups_to_read(footer, split, reading.schema, reading.predicate)
@@ -288,7 +291,7 @@ def _checked(batches: Iterator[pa.RecordBatch], split: Split) -> Iterator[pa.Rec
 def _assemble(
     reading: Reading, split: Split, batch: Any, fields: Sequence[Field], here: dict[str, str]
 ) -> pa.RecordBatch:
-    """The rows as the table has them: partition values filled in, absent columns NULL, types widened."""
+    """Returns the rows as the table has them: partition values filled in, absent columns NULL, types widened."""
     columns = []
     for field in fields:
         if field.name in split.partition_values:
@@ -326,7 +329,7 @@ def _bytes_of(metadata: Any, groups: Sequence[int], columns: set[str]) -> int:
 
 
 def _batch_rows(metadata: Any, groups: Sequence[int]) -> int:
-    """Rows that take a few megabytes: long texts come in short batches."""
+    """Returns rows that take a few megabytes: long texts come in short batches."""
     rows = sum(metadata.row_group(group).num_rows for group in groups)
     size = sum(metadata.row_group(group).total_byte_size for group in groups)
     fit = _BATCH_BYTES * rows // max(size, 1)

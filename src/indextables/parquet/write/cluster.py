@@ -27,7 +27,7 @@ _WHOLE: Final = 1 << 62
 
 
 def pack(store: LogStore, splits: Sequence[Split], target: WriteTarget) -> Written:
-    """The rows of these splits, in their order, in as few splits as the target's size allows."""
+    """Returns the rows of these splits, in their order, in as few splits as the target's size allows."""
     reading = Reading(store, target.schema, target.schema.names)
     return write_splits(read_batches(reading, splits), store, target)
 
@@ -39,7 +39,7 @@ def lay_out(
     columns: Sequence[str],
     curve: Curve,
 ) -> Written:
-    """The rows of these splits along a curve through some columns, cut into splits of the target's size."""
+    """Returns the rows of these splits along a curve through some columns, cut into splits of the target's size."""
     keys = _keys(store, splits, target, columns, curve)
     parts = max(1, -(-sum(split.size for split in splits) // target.split_bytes))
     order = np.argsort(keys, kind="stable")

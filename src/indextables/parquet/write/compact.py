@@ -11,14 +11,17 @@ from indextables.storage.base import LogStore
 
 
 def fold_slices(store: LogStore, pieces: Sequence[Piece], target: WriteTarget) -> Iterator[Written]:
-    """The rows each slice shows as new files, one slice at a time; of a slice without any, none."""
+    """Yields the rows each slice shows as new files, one slice at a time.
+
+    Of a slice without any, none.
+    """
     reading = Reading(store, target.schema, target.schema.names)
     for piece in pieces:
         yield write_splits(read_batches(reading, _units(piece)), store, target)
 
 
 def _units(piece: Piece) -> Sequence[Unit]:
-    """How the slice is read; where no log can hide a row, its files are read as they are."""
+    """Returns how the slice is read; where no log can hide a row, its files are read as they are."""
     if not piece.files:
         return ()
     oldest = min(split.seq for split in piece.files)

@@ -30,7 +30,7 @@ from indextables.parquet.read.split import align
 
 
 def as_reader(data: Any) -> pa.RecordBatchReader:
-    """A stream of record batches over Arrow, pandas or Polars data; nothing is copied or read yet.
+    """Returns a stream of record batches over Arrow, pandas or Polars data; nothing is copied or read yet.
 
     In pandas a missing number is NaN, so NaN of a pandas column becomes NULL; NaN of an Arrow or
     Polars column stays NaN. Levels of a pandas index that have a name are columns, others are left out.
@@ -68,7 +68,7 @@ def _from_pandas(frame: Any) -> pa.Table:
 
 
 def source_schema(schema: pa.Schema) -> StructType:
-    """The table schema this data would have, nanosecond timestamps counted as microseconds."""
+    """Returns the table schema this data would have, nanosecond timestamps counted as microseconds."""
     check_arrow_levels(schema)
     return schema_from_arrow(pa.schema([_in_micros(field) for field in schema]))
 
@@ -86,7 +86,10 @@ def check_fits(source: pa.Schema, target: StructType, *, merge: bool = False) ->
 
 
 def conform(batches: Iterable[pa.RecordBatch], target: StructType) -> Iterator[pa.RecordBatch]:
-    """The same rows with the table's columns, order, spelling and types; run `check_fits` first."""
+    """Yields the same rows with the table's columns, order, spelling and types.
+
+    Run `check_fits` first.
+    """
     wanted = schema_to_arrow(target)
     for batch in batches:
         by_name = {name.lower(): i for i, name in enumerate(batch.schema.names)}

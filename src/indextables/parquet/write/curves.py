@@ -25,7 +25,7 @@ _TEXT_BYTES: Final = 16
 
 
 def bits_for(dimensions: int) -> int:
-    """How finely each column is divided, so that a key still fits."""
+    """Returns how finely each column is divided, so that a key still fits."""
     return min(_MOST_BITS, _BITS // max(dimensions, 1))
 
 
@@ -40,17 +40,17 @@ class Ranker:
 
     @classmethod
     def of(cls, sample: Sequence[Any]) -> Ranker:
-        """The bounds that divide each of these columns into parts of about the same number of rows."""
+        """Returns the bounds that divide each of these columns into parts of about the same number of rows."""
         bits = bits_for(len(sample))
         return cls(tuple(_ColumnRanker.of(column, bits) for column in sample))
 
     def ranks(self, columns: Sequence[Any]) -> Ranks:
-        """A row of small numbers for each row: its place in every column, NULL first."""
+        """Returns a row of small numbers for each row: its place in every column, NULL first."""
         pairs = zip(self.columns, columns, strict=True)
         return np.stack([ranker.ranks(values) for ranker, values in pairs], axis=1)
 
     def keys(self, columns: Sequence[Any], curve: Curve) -> npt.NDArray[np.int64]:
-        """The number of each row along the curve."""
+        """Returns the number of each row along the curve."""
         ranks, bits = self.ranks(columns), bits_for(len(self.columns))
         match curve:
             case "z":
@@ -104,7 +104,10 @@ def _common_bytes(values: Any) -> int:
 
 
 def _sortable(values: Any, skip: int) -> npt.NDArray[Any]:
-    """Values without NULL as numbers or short byte strings in the same order; close ones may become equal."""
+    """Returns values without NULL as numbers or short byte strings in the same order.
+
+    Close ones may become equal.
+    """
     kind = values.type
     if _is_text(kind):
         cut = pc.binary_slice(values.cast(pa.large_binary()), skip, skip + _TEXT_BYTES)
@@ -118,7 +121,7 @@ def _sortable(values: Any, skip: int) -> npt.NDArray[Any]:
 
 
 def interleave(ranks: Ranks, bits: int) -> Ranks:
-    """The bits of all columns in turn, the highest ones first: Morton's number, or Z-order.
+    """Returns the bits of all columns in turn, the highest ones first: Morton's number, or Z-order.
 
     >>> interleave(np.array([[0, 0], [0, 1], [1, 0], [1, 1]], np.uint64), 1).tolist()
     [0, 1, 2, 3]

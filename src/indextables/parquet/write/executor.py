@@ -39,19 +39,19 @@ class ArrowExecutor:
 
     @property
     def at_once(self) -> int:
-        """A few splits, so that progress is seen."""
+        """Returns a few splits, so that progress is seen."""
         return _AT_ONCE
 
     def prepare(self, data: Any) -> pa.RecordBatchReader:
-        """A stream over the data, to be read once."""
+        """Returns a stream over the data, to be read once."""
         return as_reader(data)
 
     def source_schema(self, data: pa.RecordBatchReader) -> StructType:
-        """The schema a table of exactly this data would have."""
+        """Returns the schema a table of exactly this data would have."""
         return source_schema(data.schema)
 
     def fetch(self, data: pa.RecordBatchReader) -> pa.Table:
-        """All rows of the data."""
+        """Returns all rows of the data."""
         return data.read_all()
 
     def write(
@@ -62,7 +62,7 @@ class ArrowExecutor:
         merge: bool = False,
         within: Predicate | None = None,
     ) -> Written:
-        """The data as new splits; nothing is left behind if a row does not fit."""
+        """Returns the data as new splits; nothing is left behind if a row does not fit."""
         check_fits(data.schema, target.schema, merge=merge)
         batches: Iterable[pa.RecordBatch] = conform(data, target.schema)
         if within is not None:
@@ -72,7 +72,10 @@ class ArrowExecutor:
     def rewrite(
         self, splits: Sequence[Split], condition: Predicate, target: WriteTarget
     ) -> dict[str, Rewritten]:
-        """Each split without the rows the condition is TRUE for; untouched ones are left out."""
+        """Returns each split without the rows the condition is TRUE for.
+
+        Untouched ones are left out.
+        """
         with ThreadPoolExecutor(_THREADS, "indextables-rewrite") as pool:
             work = {s.path: pool.submit(self._rewrite, s, condition, target) for s in splits}
             try:
@@ -109,14 +112,14 @@ class ArrowExecutor:
     def cluster(
         self, groups: Sequence[Sequence[Split]], target: WriteTarget, clustering: Any | None
     ) -> list[Written]:
-        """Each group as new splits, packed together or laid along a curve."""
+        """Returns each group as new splits, packed together or laid along a curve."""
         if clustering is None:
             return [pack(self.store, splits, target) for splits in groups]
         columns, curve = clustering.columns, clustering.curve
         return [lay_out(self.store, splits, target, columns, curve) for splits in groups]
 
     def fold(self, pieces: Sequence[Piece], target: WriteTarget) -> Iterator[Written]:
-        """The rows each slice shows, as files of its own."""
+        """Returns the rows each slice shows, as files of its own."""
         return fold_slices(self.store, pieces, target)
 
     def _rewrite(self, split: Split, condition: Predicate, target: WriteTarget) -> Rewritten | None:
@@ -132,7 +135,7 @@ class ArrowExecutor:
 
 
 def _in_place_of(split: Split, add: Add) -> Add:
-    """The new file keeps the age of the rows it holds: newer log files still win over it."""
+    """Returns the new file keeps the age of the rows it holds: newer log files still win over it."""
     return replace(add, seq=split.seq, file_group=split.file_group, kind=split.kind)
 
 
@@ -144,7 +147,7 @@ def _without(batches: Iterable[pa.RecordBatch], condition: Predicate) -> Iterato
 def all_within(
     batches: Iterable[pa.RecordBatch], within: Predicate, partition_columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The same batches; PredicateError at the first row the condition is not TRUE for.
+    """Yields the same batches; PredicateError at the first row the condition is not TRUE for.
 
     Rows are judged as the table will show them: a partition value of '' is NULL there.
     """

@@ -67,7 +67,7 @@ class ParquetSplit:
 
     @property
     def size(self) -> int:
-        """Bytes written so far."""
+        """Returns bytes written so far."""
         return int(self._file.tell())
 
     def write(self, rows: pa.Table) -> None:
@@ -90,17 +90,17 @@ class ParquetSplit:
 
 
 def nan_columns(rows: pa.Table, floats: Sequence[FieldPath]) -> frozenset[FieldPath]:
-    """The float fields that hold NaN in these rows."""
+    """Returns the float fields that hold NaN in these rows."""
     return frozenset(path for path in floats if pc.any(pc.is_nan(_leaf(rows, path))).as_py())
 
 
 def float_fields(schema: StructType) -> tuple[FieldPath, ...]:
-    """Float columns and float fields of structs."""
+    """Returns float columns and float fields of structs."""
     return tuple(column.path for column in _columns(schema) if column.is_float and not column.repeated)
 
 
 def columns_with_statistics(schema: StructType, nan: frozenset[FieldPath]) -> list[str]:
-    """Parquet's dotted names of the columns whose statistics every reader understands alike."""
+    """Returns Parquet's dotted names of the columns whose statistics every reader understands alike."""
     columns = list(_columns(schema))
     # a column `a.b` and field b of struct a have the same dotted name: if one has NaN, none gets any
     without = {c.dotted for c in columns if c.path in nan or (c.is_float and c.repeated)}

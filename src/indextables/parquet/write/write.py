@@ -51,7 +51,7 @@ class WriteTarget:
 
     @property
     def file_schema(self) -> StructType:
-        """What is inside the files: a partition column is in the directory and in the log only."""
+        """Returns what is inside the files: a partition column is in the directory and in the log only."""
         return StructType(tuple(f for f in self.schema if f.name not in self.partition_columns))
 
 
@@ -64,7 +64,7 @@ class Written:
 
     @classmethod
     def of(cls, adds: Sequence[Add], truncation: TruncationMetrics) -> Written:
-        """These splits, counted, with what truncation did to their statistics."""
+        """Returns these splits, counted, with what truncation did to their statistics."""
         metrics = {
             "numAddedFiles": len(adds),
             "numOutputRows": sum(add.stats.num_records or 0 for add in adds if add.stats),
@@ -84,7 +84,7 @@ class Rewritten:
 
 
 def write_splits(batches: Iterable[pa.RecordBatch], store: LogStore, target: WriteTarget) -> Written:
-    """Every row in exactly one split, durable on return; on an error, what was written is removed.
+    """Returns every row in exactly one split, durable on return; on an error, what was written is removed.
 
     The batches have the table's schema (`arrow.conform`). No rows, no split.
     """
@@ -220,7 +220,10 @@ class _Writer:
 def partition_texts(
     rows: pa.Table, columns: Sequence[str], schema: StructType
 ) -> Iterator[tuple[tuple[str | None, ...], Any]]:
-    """(the log's spelling of the values, numbers of the rows); each row is in exactly one of the pairs."""
+    """Yields (the log's spelling of the values, numbers of the rows).
+
+    Each row is in exactly one of the pairs.
+    """
     if not columns or not rows.num_rows:
         yield (), np.arange(rows.num_rows)
         return
@@ -232,7 +235,7 @@ def partition_texts(
 
 
 def _pieces(batch: pa.RecordBatch, row_group_bytes: int) -> Iterator[pa.RecordBatch]:
-    """The batch in slices of at most a row group, so that one huge batch still makes many splits."""
+    """Yields the batch in slices of at most a row group, so that one huge batch still makes many splits."""
     parts = max(-(-batch.nbytes // row_group_bytes), -(-batch.num_rows // ROW_GROUP_ROWS), 1)
     step = max(-(-batch.num_rows // parts), 1)
     for start in range(0, batch.num_rows, step):
@@ -275,7 +278,7 @@ def write_log(
     block: Literal["data", "delete"],
     columns: Sequence[str] | None = None,
 ) -> Written:
-    """These rows as log files of one group, with statistics of their own; durable on return.
+    """Returns these rows as log files of one group, with statistics of their own; durable on return.
 
     `columns` are those a partial data log sets; None: all there are. A log file holds no partition
     column: the group has one value of each.
@@ -307,6 +310,6 @@ def write_log(
 
 
 def as_new_groups(written: Written) -> Written:
-    """Each of these splits as the base of a file group of its own."""
+    """Returns each of these splits as the base of a file group of its own."""
     adds = tuple(replace(add, file_group=str(uuid4()), kind="base") for add in written.adds)
     return replace(written, adds=adds)

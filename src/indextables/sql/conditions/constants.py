@@ -62,7 +62,7 @@ class Interval:
 
 
 def number(text: str, sign: int = 1) -> Literal:
-    """The literal a number is written as: 5 an integer, 1.5 a decimal, 1e3 and 1.5D doubles."""
+    """Returns the literal a number is written as: 5 an integer, 1.5 a decimal, 1e3 and 1.5D doubles."""
     if text.isdecimal():
         return Literal(_integer(sign * int(text), None))
     found = _NUMBER.fullmatch(text.upper())
@@ -108,7 +108,7 @@ def _integer(value: int, bits: int | None) -> int | Decimal:
 
 
 def interval(amounts: list[tuple[str, str]]) -> Interval:
-    """The interval of (amount, unit) pairs; months and days do not mix in Spark."""
+    """Returns the interval of (amount, unit) pairs; months and days do not mix in Spark."""
     units = [(unit.removesuffix("S"), text.strip()) for text, unit in amounts]
     if not units or not all(_INTEGER_TEXT.fullmatch(text) for _, text in units):
         raise Unreadable
@@ -139,7 +139,7 @@ def typed_literal(type_name: str, text: str, zone: dt.tzinfo) -> Literal:
 
 
 def cast(literal: Literal, to: str, zone: dt.tzinfo) -> Literal:
-    """The constant as another type, for the casts whose result does not depend on settings."""
+    """Returns the constant as another type, for the casts whose result does not depend on settings."""
     match to, literal.value:
         case _, None:
             return literal
@@ -272,7 +272,7 @@ def _shift_time(value: dt.datetime, by: Interval, sign: int, zone: dt.tzinfo) ->
 
 
 def _add_months(value: Any, months: int) -> Any:
-    """The same day of another month, or its last day if there is no such day."""
+    """Returns the same day of another month, or its last day if there is no such day."""
     years, month = divmod(value.year * 12 + value.month - 1 + months, 12)
     if not dt.MINYEAR <= years <= dt.MAXYEAR:
         raise Unreadable

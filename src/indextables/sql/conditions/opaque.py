@@ -33,7 +33,7 @@ _UNITS: Final = frozenset(
 
 
 def opaque(sql: str, start: int, end: int) -> Opaque:
-    """The condition between two places of the source; PredicateError if it is no SQL at all."""
+    """Returns the condition between two places of the source; PredicateError if it is no SQL at all."""
     text = sql[start:end]
     try:
         # sqlglot does not know Spark's >>>
@@ -51,7 +51,7 @@ def opaque(sql: str, start: int, end: int) -> Opaque:
 
 
 def _place(error: SqlglotError, text: str) -> tuple[int, str]:
-    """Where in the text, and what, as far as the error says so."""
+    """Returns where in the text, and what, as far as the error says so."""
     details = (getattr(error, "errors", None) or [{}])[0]
     if not details.get("line"):
         return 0, "this cannot be read as SQL"
@@ -65,7 +65,7 @@ def _place(error: SqlglotError, text: str) -> tuple[int, str]:
 
 
 def _columns(condition: exp.Expression) -> Iterator[FieldPath]:
-    """Columns of the table: not those of a subquery, nor words that only look like columns."""
+    """Yields columns of the table: not those of a subquery, nor words that only look like columns."""
     outer = condition.find_ancestor(exp.Where)
     for column in condition.find_all(exp.Column, bfs=False):
         path = tuple(part.name for part in column.parts)

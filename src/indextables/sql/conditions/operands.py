@@ -40,11 +40,11 @@ class Token(NamedTuple):
     keyword: str = ""
 
     def is_word(self, *words: str) -> bool:
-        """Whether this is one of the keywords; a name in backticks never is."""
+        """Returns whether this is one of the keywords; a name in backticks never is."""
         return self.keyword in words
 
     def is_symbol(self, *symbols: str) -> bool:
-        """Whether this is one of the operators or brackets."""
+        """Returns whether this is one of the operators or brackets."""
         return self.kind == "symbol" and self.value in symbols
 
 
@@ -67,7 +67,10 @@ _ESCAPED: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "
 
 
 def tokenize(sql: str) -> list[Token]:
-    """All tokens and one `end`; PredicateError at the first character no token can start with."""
+    """Returns all tokens and one `end`.
+
+    PredicateError at the first character no token can start with.
+    """
     tokens: list[Token] = []
     at = 0
     while at < len(sql):
@@ -116,7 +119,7 @@ def _token(kind: str | None, text: str, start: int, end: int) -> Token:
 
 
 def unescape(quoted: str) -> str:
-    r"""The text of a string literal, quotes and all.
+    r"""Returns the text of a string literal, quotes and all.
 
     >>> unescape(r"'it\'s \u0041\x'"), unescape("'a''b'"), unescape(r"'10\%'")
     ("it's Ax", "a'b", '10\\%')
@@ -161,7 +164,7 @@ def _what_is_wrong(char: str) -> str:
 
 
 def syntax_error(sql: str, at: int, problem: str) -> PredicateError:
-    """The error for a place in the source: the line, a caret under it, and the position as a fact."""
+    """Returns the error for a place in the source: the line, a caret under it, and the position as a fact."""
     line = sql.count("\n", 0, at) + 1
     begin = sql.rfind("\n", 0, at) + 1
     end = sql.find("\n", at)
@@ -195,7 +198,7 @@ _LONGEST: Final = 60
 
 
 def read_operand(tokens: Sequence[Token], zone: dt.tzinfo) -> Operand | None:
-    """The column or constant these tokens spell, None for anything else."""
+    """Returns the column or constant these tokens spell, None for anything else."""
     try:
         plain = _plain_literal(tokens, zone) if 0 < len(tokens) < 3 else None
         if plain is not None:
@@ -213,7 +216,7 @@ def read_operand(tokens: Sequence[Token], zone: dt.tzinfo) -> Operand | None:
 
 
 def _plain_literal(tokens: Sequence[Token], zone: dt.tzinfo) -> Literal | None:
-    """What long lists are made of, without the reader's way through all precedences."""
+    """Returns what long lists are made of, without the reader's way through all precedences."""
     first, last = tokens[0], tokens[-1]
     if len(tokens) == 1:
         if first.kind == "text":
@@ -227,7 +230,7 @@ def _plain_literal(tokens: Sequence[Token], zone: dt.tzinfo) -> Literal | None:
 
 
 def _without_parentheses(tokens: Sequence[Token]) -> Sequence[Token]:
-    """The tokens inside the outermost parentheses that enclose everything."""
+    """Returns the tokens inside the outermost parentheses that enclose everything."""
     if not tokens or not tokens[0].is_symbol("("):
         return tokens
     depth, lowest = 0, len(tokens)

@@ -133,7 +133,7 @@ _PREDICATES: Final = ("IS", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP")
 
 
 def read_leaf(tokens: Sequence[Token], zone: dt.tzinfo, nested: Nested) -> Predicate | None:
-    """The condition these tokens spell, None where it is none of the known forms."""
+    """Returns the condition these tokens spell, None where it is none of the known forms."""
     top = _top_level(tokens)
     leaf = _Leaf(tokens, zone, nested)
     comparisons = [i for i in top if tokens[i].is_symbol(*COMPARISONS)]
@@ -148,7 +148,7 @@ def read_leaf(tokens: Sequence[Token], zone: dt.tzinfo, nested: Nested) -> Predi
 
 
 def _top_level(tokens: Sequence[Token]) -> list[int]:
-    """The places outside all brackets and outside CASE … END."""
+    """Returns the places outside all brackets and outside CASE … END."""
     places, depth, cases = [], 0, 0
     for i, token in enumerate(tokens):
         mark = token.keyword or (token.kind == "symbol" and token.value)
@@ -177,7 +177,7 @@ class _Leaf:
         return read_operand(self.tokens[start:stop], self.zone)
 
     def condition(self, start: int, stop: int) -> Predicate | None:
-        """A condition that is itself an operand: `(a > 1) = TRUE`, `a > 1 IS TRUE`."""
+        """Returns a condition that is itself an operand: `(a > 1) = TRUE`, `a > 1 IS TRUE`."""
         tokens = self.tokens[start:stop]
         has_brackets = tokens and tokens[0].is_symbol("(")
         if not has_brackets and not any(token.is_symbol(*COMPARISONS) for token in tokens):
@@ -243,7 +243,7 @@ class _Leaf:
         return IsIn(ref, literals) if len(literals) == len(values) else None
 
     def _list(self, start: int, stop: int) -> list[Operand | None] | None:
-        """The operands between parentheses that enclose everything from start to stop."""
+        """Returns the operands between parentheses that enclose everything from start to stop."""
         inside = self.tokens[start + 1 : stop - 1]
         if (
             stop - start < 2
@@ -323,7 +323,7 @@ _DEEPEST: Final = 20
 
 
 def parse_predicate(sql: str, timezone: str = "UTC") -> Predicate:
-    """The condition a WHERE clause would hold; PredicateError with the place if it is not SQL.
+    """Returns the condition a WHERE clause would hold; PredicateError with the place if it is not SQL.
 
     What cannot be read becomes `Opaque`, never an error and never a guess. Times without a zone are in
     `timezone`.
@@ -367,7 +367,7 @@ class _Reader:
     zone: dt.tzinfo
 
     def condition(self, start: int, end: int, depth: int) -> Predicate:
-        """The condition the tokens from start to before end spell."""
+        """Returns the condition the tokens from start to before end spell."""
         stack = _Stack([], [])
         at, needs_operand = start, True
         while at < end:
@@ -404,7 +404,7 @@ class _Reader:
         return False
 
     def _is_group(self, at: int, end: int) -> bool:
-        """Whether parentheses hold a whole condition, rather than a part of one: `(a + 1) * 2 > b`."""
+        """Returns whether parentheses hold a whole condition, rather than a part of one: `(a + 1) * 2 > b`."""
         if not self.tokens[at].is_symbol("("):
             return False
         after = self.closing[at] + 1
@@ -413,7 +413,7 @@ class _Reader:
         return ends and after - at > 2 and not self.tokens[at + 1].is_word(*_QUERY_WORDS)
 
     def _leaf_end(self, at: int, end: int) -> int:
-        """Where a condition without AND and OR of its own ends."""
+        """Returns where a condition without AND and OR of its own ends."""
         betweens = cases = 0
         while at < end:
             token = self.tokens[at]
@@ -432,7 +432,7 @@ class _Reader:
 
     def _leaf(self, start: int, stop: int, depth: int) -> Predicate:
         def nested(first: int, last: int) -> Predicate | None:
-            """A condition inside this one, by places relative to its start."""
+            """Returns a condition inside this one, by places relative to its start."""
             if depth >= _DEEPEST:
                 return None
             with suppress(PredicateError):  # no condition by itself; the whole leaf is checked later

@@ -53,7 +53,7 @@ _COLUMNS: Final = pa.schema([(n, pa.string()) for n in ("col_name", "data_type",
 
 
 def describe_history(context: Context, arguments: Arguments) -> pa.Table:
-    """The commits that are kept, newest first."""
+    """Returns the commits that are kept, newest first."""
     limit = int(arguments["limit"]) if "limit" in arguments else None
     entries = context.open_log(arguments["table"]).history(limit)
     return pa.Table.from_pylist([_history_row(entry) for entry in entries], _HISTORY)
@@ -75,7 +75,7 @@ def _history_row(entry: HistoryEntry) -> dict[str, Any]:
 
 
 def describe_detail(context: Context, arguments: Arguments) -> pa.Table:
-    """One row about the table as it is now."""
+    """Returns one row about the table as it is now."""
     log = context.open_log(arguments["table"])
     return pa.Table.from_pylist([_detail_row(log.snapshot(), log.store.uri)], _DETAIL)
 
@@ -102,7 +102,7 @@ def _detail_row(snapshot: Snapshot, location: str) -> dict[str, Any]:
 
 
 def describe_table(context: Context, arguments: Arguments) -> pa.Table:
-    """The columns, then the partition columns, as Spark describes its own tables."""
+    """Returns the columns, then the partition columns, as Spark describes its own tables."""
     snapshot = context.open_log(arguments["table"]).snapshot()
     rows = [_column_row(field) for field in snapshot.schema]
     if snapshot.partition_columns:

@@ -39,11 +39,11 @@ class Context(Protocol):
 
     @property
     def config(self) -> Config:
-        """The settings of the session."""
+        """Returns the settings of the session."""
         ...
 
     def open_log(self, location: str) -> TransactionLog:
-        """The log of the table at this path or URI; nothing is read yet."""
+        """Returns the log of the table at this path or URI; nothing is read yet."""
         ...
 
 
@@ -52,12 +52,12 @@ class EngineContext(Context, Protocol):
     """One that also brings an engine for the heavy work; without one it is done in this process."""
 
     def executor(self, location: str) -> Executor:
-        """The engine for the table at this path or URI."""
+        """Returns the engine for the table at this path or URI."""
         ...
 
 
 def executor_of(context: Context, location: str, log: TransactionLog) -> Executor:
-    """Who does the heavy work of a command on this table."""
+    """Returns who does the heavy work of a command on this table."""
     if isinstance(context, EngineContext):
         return context.executor(location)
     return ArrowExecutor(log.store)
@@ -97,12 +97,12 @@ class Command:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """The pattern behind the usage."""
+        """Returns the pattern behind the usage."""
         return _parse_usage(self.usage)
 
     @cached_property
     def claim(self) -> tuple[Part, ...]:
-        """What must stand at the start of a statement for it to be this command, well written or not."""
+        """Returns what must stand at the start of a statement for it to be this command, well written or not."""
         for at, part in enumerate(self.parts):
             if isinstance(part, Parameter):
                 return self.parts[: at + (part.kind == "table")]
@@ -110,7 +110,7 @@ class Command:
 
 
 def find_command(text: str, commands: Sequence[Command]) -> tuple[Command, Arguments] | None:
-    """The command a statement is, with its values; None for every statement that is not ours.
+    """Returns the command a statement is, with its values; None for every statement that is not ours.
 
     SqlSyntaxError if it begins like one of ours and goes on like none.
     """
@@ -131,7 +131,7 @@ def find_command(text: str, commands: Sequence[Command]) -> tuple[Command, Argum
 
 
 def _statement(text: str) -> _Statement | None:
-    """The tokens of a statement; None if it is not made of tokens."""
+    """Returns the tokens of a statement; None if it is not made of tokens."""
     # As it is first: what looks like the end of a statement may stand inside quotes.
     for source in (text, _END_OF_STATEMENT.sub("", text)):
         with suppress(PredicateError):
@@ -154,7 +154,7 @@ def _begins_like(text: str, command: Command) -> bool:
 
 
 def _parse_usage(usage: str) -> tuple[Part, ...]:
-    """A stack of open brackets; each closing one makes an Optional."""
+    """Returns a stack of open brackets; each closing one makes an Optional."""
     stack: list[list[Part]] = [[]]
     for found in _USAGE.finditer(usage):
         if found["open"]:
@@ -179,12 +179,15 @@ class _Statement:
     tokens: Sequence[Token]
 
     def read(self, parts: Sequence[Part]) -> Arguments | None:
-        """The values if the statement is this pattern, all of it."""
+        """Returns the values if the statement is this pattern, all of it."""
         found = self.match(parts, 0)
         return None if found is None or self.tokens[found[1]].kind != "end" else found[0]
 
     def match(self, parts: Sequence[Part], at: int) -> _Found | None:
-        """The pattern from this token on; an optional part is tried first with, then without."""
+        """Returns the pattern from this token on.
+
+        An optional part is tried first with, then without.
+        """
         if not parts:
             return {}, at
         first, rest = parts[0], parts[1:]
@@ -215,7 +218,7 @@ class _Statement:
                 return None
 
     def columns(self, name: str, at: int) -> _Found | None:
-        """Names in parentheses, each as it is written: `(a, st.b, `c.d`)`."""
+        """Returns names in parentheses, each as it is written: `(a, st.b, `c.d`)`."""
         ends = [i for i, token in enumerate(self.tokens) if i > at and token.is_symbol(",", ")")]
         if not self.tokens[at].is_symbol("(") or not ends:
             return None
@@ -229,7 +232,7 @@ class _Statement:
         return ({name: json.dumps(found)}, at + 1) if is_closed else None
 
     def condition(self, name: str, rest: Sequence[Part], at: int) -> _Found | None:
-        """What stands before the first word that may follow, outside of parentheses."""
+        """Returns what stands before the first word that may follow, outside of parentheses."""
         words = {text for part in rest for text in _first_words(part)}
         depth, end = 0, at
         while self.tokens[end].kind != "end" and not (depth == 0 and self.tokens[end].keyword in words):
@@ -238,7 +241,7 @@ class _Statement:
         return ({name: self.text(at, end)}, end) if end > at else None
 
     def text(self, start: int, end: int) -> str:
-        """The source of these tokens."""
+        """Returns the source of these tokens."""
         return self.source[self.tokens[start].start : self.tokens[end - 1].end] if end > start else ""
 
 

@@ -45,13 +45,13 @@ _DELETED: Final = pa.schema(
 
 
 def show_log(context: Context, arguments: Arguments) -> pa.Table:
-    """The actions from the newest checkpoint on."""
+    """Returns the actions from the newest checkpoint on."""
     rows = list(describe_log(context.open_log(arguments["path"])))
     return pa.Table.from_pylist(rows, LOG_COLUMNS)
 
 
 def show_whole_log(context: Context, arguments: Arguments) -> pa.Table:
-    """The actions of every file of the log, damaged or not."""
+    """Returns the actions of every file of the log, damaged or not."""
     rows = list(describe_log(context.open_log(arguments["path"]), include_all=True))
     return pa.Table.from_pylist(rows, LOG_COLUMNS)
 
@@ -74,7 +74,7 @@ def purge(context: Context, arguments: Arguments) -> pa.Table:
 
 
 def plan_purge(context: Context, arguments: Arguments) -> pa.Table:
-    """Names them."""
+    """Returns names them."""
     return _purged(context, arguments, apply=False)
 
 
@@ -94,7 +94,7 @@ def truncate(context: Context, arguments: Arguments) -> pa.Table:
 
 
 def plan_truncate(context: Context, arguments: Arguments) -> pa.Table:
-    """Names them."""
+    """Returns names them."""
     return _truncated(context, arguments, apply=False)
 
 
@@ -150,7 +150,7 @@ def _clustering(arguments: Arguments) -> Clustering | None:
 
 
 def top_level(text: str) -> str:
-    """The column a curve can run through, from its name as it is written."""
+    """Returns the column a curve can run through, from its name as it is written."""
     path = parse_path(text)
     if len(path) > 1:
         raise SqlSyntaxError(

@@ -34,7 +34,7 @@ def repair_log(context: Context, arguments: Arguments) -> pa.Table:
 
 
 def repair_table(result: RepairResult) -> pa.Table:
-    """The result as a table of one row."""
+    """Returns the result as a table of one row."""
     values = zip(REPAIR_COLUMNS.names, result.row(), strict=True)
     return pa.Table.from_pylist([dict(values)], REPAIR_COLUMNS)
 

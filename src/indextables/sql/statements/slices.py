@@ -70,7 +70,7 @@ def roll_back(context: Context, arguments: Arguments) -> pa.Table:
 
 
 def _row(arguments: Arguments, done: CommitResult, columns: Any, metrics: dict[str, str]) -> pa.Table:
-    """The result as a table of one row; what was not committed has no numbers."""
+    """Returns the result as a table of one row; what was not committed has no numbers."""
     row = {
         "table_path": arguments["path"],
         "version": done.version,
@@ -95,7 +95,7 @@ _VERBS: Final[tuple[tuple[str, str, Callable[[Context, Arguments], pa.Table]], .
 
 
 def _commands() -> Iterator[Command]:
-    """Each verb for a path in quotes, as the other commands of a log, and for a table by its path."""
+    """Yields each verb for a path in quotes, as the other commands of a log, and for a table by its path."""
     for verb, rest, run in _VERBS:
         yield Command(f"{verb} INDEXTABLES <path:text> {rest}", run)
         yield Command(f"{verb} [TABLE] <path:table> {rest}", run)

@@ -86,7 +86,7 @@ Clause: TypeAlias = Filter | DateRange | RowRange | Apply | Columns | GroupBy | 
 
 
 def range_condition(clause: DateRange, index_column: str | None) -> Expression:
-    """The date range as a condition on the table's index column."""
+    """Returns the date range as a condition on the table's index column."""
     if index_column is None:
         raise PredicateError(
             "date_range needs to know which column holds the time",
@@ -100,7 +100,7 @@ def range_condition(clause: DateRange, index_column: str | None) -> Expression:
 
 
 def run(clause: Clause, data: pa.Table, index_column: str | None, timezone: str) -> pa.Table:
-    """The table after one step."""
+    """Returns the table after one step."""
     match clause:
         case Filter(condition):
             return data.filter(mask_of(condition, data, timezone))
@@ -132,7 +132,7 @@ def _with_column(data: pa.Table, name: str, expression: Expression) -> pa.Table:
 
 
 def _spelled(data: pa.Table, name: str) -> str:
-    """The name as the table spells it."""
+    """Returns the name as the table spells it."""
     found = [known for known in data.column_names if known.lower() == name.lower()]
     exact = name if name in found else (found[0] if len(found) == 1 else None)
     if exact is None:
@@ -143,7 +143,10 @@ def _spelled(data: pa.Table, name: str) -> str:
 
 
 def _aggregate(data: pa.Table, key: str, results: tuple[tuple[str, str, str], ...]) -> pa.Table:
-    """Rows with a missing key belong to no group, missing values to no result; groups are in order."""
+    """Returns rows with a missing key belong to no group, missing values to no result.
+
+    Groups are in order.
+    """
     keys = _without_nan(data.column(_spelled(data, key)))
     columns = {"key": keys}
     steps = []
@@ -217,7 +220,7 @@ class QueryBuilder:
     @overload
     def __getitem__(self, item: Expression) -> QueryBuilder: ...
     def __getitem__(self, item: Any) -> Any:
-        """A column by its name, or the query with one more filter."""
+        """Returns a column by its name, or the query with one more filter."""
         if isinstance(item, str):
             return Column(item)
         if isinstance(item, Operators):
@@ -228,7 +231,7 @@ class QueryBuilder:
         )
 
     def apply(self, name: str, expression: Any) -> QueryBuilder:
-        """A new column, or another content for one that is there."""
+        """Returns a new column, or another content for one that is there."""
         return self._then(Apply(name, as_expression(expression)))
 
     def groupby(self, name: str) -> QueryBuilder:
@@ -236,7 +239,10 @@ class QueryBuilder:
         return self._then(GroupBy(name))
 
     def agg(self, aggregations: Mapping[str, str | tuple[str, str]]) -> QueryBuilder:
-        """One row per group: `{"a": "sum"}` or `{"new": ("a", "mean")}`; sum, mean, min, max, count."""
+        """Returns one row per group: `{"a": "sum"}` or `{"new": ("a", "mean")}`.
+
+        Sum, mean, min, max, count.
+        """
         if not self.clauses or not isinstance(self.clauses[-1], GroupBy):
             raise PredicateError(
                 "agg() needs a groupby() before it", hint='q.groupby("g").agg({"a": "sum"})'
@@ -245,12 +251,15 @@ class QueryBuilder:
         return QueryBuilder((*self.clauses[:-1], Aggregate(key, check_aggregations(aggregations))))
 
     def date_range(self, date_range: tuple[Any, Any]) -> QueryBuilder:
-        """Rows whose index column lies in the range, both ends included; None leaves an end open."""
+        """Returns rows whose index column lies in the range, both ends included.
+
+        None leaves an end open.
+        """
         start, end = _ends(date_range)
         return self._then(DateRange(start, end))
 
     def row_range(self, row_range: tuple[int | None, int | None]) -> QueryBuilder:
-        """Rows by their place: the first is included, the last is not, negative ones count from the end."""
+        """Returns rows by their place: the first is included, the last is not, negative ones count from the end."""
         start, end = row_range
         for place in (start, end):
             if place is not None and (isinstance(place, bool) or not isinstance(place, int)):
@@ -260,11 +269,11 @@ class QueryBuilder:
         return self._then(RowRange(start, end))
 
     def head(self, n: int = 5) -> QueryBuilder:
-        """The first n rows; if n is negative, all but the last -n."""
+        """Returns the first n rows; if n is negative, all but the last -n."""
         return self.row_range((None, n))
 
     def tail(self, n: int = 5) -> QueryBuilder:
-        """The last n rows; if n is negative, all but the first -n."""
+        """Returns the last n rows; if n is negative, all but the first -n."""
         return self.row_range((-n, None) if n else (0, 0))
 
     def columns(self, names: Iterable[str]) -> QueryBuilder:
@@ -276,7 +285,7 @@ class QueryBuilder:
         return QueryBuilder((*self.clauses, *other.clauses))
 
     def prepend(self, other: QueryBuilder) -> QueryBuilder:
-        """The other query, and this one on its result."""
+        """Returns the other query, and this one on its result."""
         return other.then(self)
 
     def _then(self, clause: Clause) -> QueryBuilder:
@@ -285,7 +294,7 @@ class QueryBuilder:
     # --- what a table needs to run it --------------------------------------------------------------
 
     def pruning_predicate(self, schema: StructType, index_column: str | None = None) -> Predicate:
-        """What every row must satisfy that any later step sees: the filters before the first other step.
+        """Returns what every row must satisfy that any later step sees: the filters before the first other step.
 
         A file that holds no such row need not be opened.
         """
@@ -300,7 +309,7 @@ class QueryBuilder:
     def needed_columns(
         self, schema: StructType, index_column: str | None = None
     ) -> tuple[str, ...] | None:
-        """The top-level columns to read, in the table's order; None for all of them."""
+        """Returns the top-level columns to read, in the table's order; None for all of them."""
         names: set[str] | None = None
         for clause in reversed(self.clauses):
             names = _needed_before(clause, names, index_column)
@@ -312,14 +321,14 @@ class QueryBuilder:
     def execute(
         self, data: pa.Table, *, index_column: str | None = None, timezone: str = "UTC"
     ) -> pa.Table:
-        """The result over these rows, which may already be without those `pruning_predicate` excludes."""
+        """Returns the result over these rows, which may already be without those `pruning_predicate` excludes."""
         for clause in self.clauses:
             data = run(clause, data, index_column, timezone)
         return data
 
 
 def _ends(given: Any) -> tuple[Any, Any]:
-    """The two ends of a tuple, of anything with start and end, or of a sorted index."""
+    """Returns the two ends of a tuple, of anything with start and end, or of a sorted index."""
     if hasattr(given, "start") and hasattr(given, "end"):
         return given.start, given.end
     start, end = (given[0], given[-1]) if len(given) else (None, None)
@@ -327,7 +336,7 @@ def _ends(given: Any) -> tuple[Any, Any]:
 
 
 def _needed_before(clause: Clause, after: set[str] | None, index_column: str | None) -> set[str] | None:
-    """The columns a step and all that follow it need; None for all."""
+    """Returns the columns a step and all that follow it need; None for all."""
     match clause:
         case Columns(names):
             return set(names)

@@ -77,7 +77,7 @@ _NUMBERS: Final = frozenset({"integer", "double", "decimal"})
 
 
 def find_column(schema: StructType, name: str) -> tuple[FieldPath, DataType]:
-    """The column of exactly that name, else the nested field that the dots in it spell."""
+    """Returns the column of exactly that name, else the nested field that the dots in it spell."""
     try:
         return resolve(schema, (name,))
     except UnknownColumnError:
@@ -87,7 +87,7 @@ def find_column(schema: StructType, name: str) -> tuple[FieldPath, DataType]:
 
 
 def to_predicate(expression: Expression, schema: StructType) -> Predicate:
-    """A condition that is TRUE exactly for the rows the expression keeps, never NULL."""
+    """Returns a condition that is TRUE exactly for the rows the expression keeps, never NULL."""
     match expression:
         case Logic(op, parts):
             conditions = [to_predicate(part, schema) for part in parts]
@@ -111,14 +111,14 @@ _COMBINE: Final[dict[str, Callable[[list[Predicate]], Predicate]]] = {
 
 
 def _joined(kind: type[And | Or], parts: list[Predicate]) -> Predicate:
-    """One IS TRUE around several: the binder then finds the lists among them."""
+    """Returns one IS TRUE around several: the binder then finds the lists among them."""
     tests = tuple(part.child for part in parts if isinstance(part, IsTrue))
     others = tuple(part for part in parts if not isinstance(part, IsTrue))
     return kind((IsTrue(kind(tests)), *others)) if tests else kind(others)
 
 
 def leaf_predicate(expression: Expression, schema: StructType) -> Predicate | None:
-    """The condition of a single test on columns as they are stored, None if it computes something."""
+    """Returns the condition of a single test on columns as they are stored, None if it computes something."""
     match expression:
         case Column(name):
             path, dtype = find_column(schema, name)
@@ -184,7 +184,7 @@ def _single(value: float) -> float:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a constant is None or NaN, which pandas knows as one."""
+    """Returns whether a constant is None or NaN, which pandas knows as one."""
     constant = literal(value).value
     return constant is None or (isinstance(constant, float) and math.isnan(constant))
 
@@ -222,7 +222,7 @@ _LOGIC: Final[dict[str, Callable[[Any, Any], Any]]] = {"&": pc.and_, "|": pc.or_
 
 
 def mask_of(expression: Expression, data: pa.Table, timezone: str) -> Any:
-    """One bit per row: the condition's truth, which pandas knows only as True or False."""
+    """Returns one bit per row: the condition's truth, which pandas knows only as True or False."""
     schema = schema_from_arrow(data.schema)
     bound = bind(to_predicate(expression, schema), schema, timezone=timezone)
     if is_evaluable(bound):
@@ -266,7 +266,10 @@ def _computed_mask(expression: Expression, data: pa.Table, schema: StructType) -
 
 
 def _is_member(found: Any, values: tuple[Any, ...]) -> Any:
-    """Integers by their value, everything else as doubles, of which there is one zero; NaN is in no list."""
+    """Integers by their value, everything else as doubles, of which there is one zero.
+
+    NaN is in no list.
+    """
     listed = [_number_constant(value).as_py() for value in values if not is_missing(value)]
     if pa.types.is_integer(found.type) and all(isinstance(value, int) for value in listed):
         return pc.is_in(pc.cast(found, pa.int64()), value_set=pa.array(listed, pa.int64()))
@@ -276,7 +279,7 @@ def _is_member(found: Any, values: tuple[Any, ...]) -> Any:
 
 
 def numbers(expression: Expression, data: pa.Table, schema: StructType | None = None) -> Any:
-    """The values an expression computes, NULL where one of its columns is NULL."""
+    """Returns the values an expression computes, NULL where one of its columns is NULL."""
     schema = schema or schema_from_arrow(data.schema)
     match expression:
         case Column(name):
@@ -328,7 +331,7 @@ def _compute(op: ArithmeticOp, left: Any, right: Any) -> Any:
 
 
 def _common(left: Any, right: Any) -> tuple[Any, Any]:
-    """Both as int64, or as float32 where nothing is wider, or as float64."""
+    """Returns both as int64, or as float32 where nothing is wider, or as float64."""
     types = (left.type, right.type)
     if all(map(pa.types.is_integer, types)):
         wanted = pa.int64()

@@ -134,7 +134,7 @@ class Operators:
     isna, notna = isnull, notnull
 
     def regex_match(self, pattern: str) -> Matches:
-        """The regular expression is found somewhere in the text."""
+        """Returns the regular expression is found somewhere in the text."""
         return Matches(as_expression(self), pattern)
 
 
@@ -251,7 +251,7 @@ Expression: TypeAlias = (
 
 
 def as_expression(value: Any) -> Any:
-    """The expression itself, or a constant."""
+    """Returns the expression itself, or a constant."""
     return value if isinstance(value, Operators) else Value(value)
 
 
@@ -279,7 +279,7 @@ def _values(given: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def columns_in(expression: Expression) -> Iterator[str]:
-    """The names of the columns an expression reads, in order, some of them twice."""
+    """Yields the names of the columns an expression reads, in order, some of them twice."""
     todo: list[Any] = [expression]
     while todo:
         match todo.pop():

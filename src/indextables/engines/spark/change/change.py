@@ -69,7 +69,7 @@ def change(session: SparkSession, statement: Change) -> DataFrame:
 
 
 def _dropped(reading: Reading, settings: Mapping[str, Any]) -> CommitResult | None:
-    """A DELETE whose condition statistics can answer: whole files go without being opened."""
+    """Returns a DELETE whose condition statistics can answer: whole files go without being opened."""
     if reading.operation != "DELETE" or not reading.is_plain:
         return None
     place = Place(reading.table.log.store, reading.table.root)
@@ -88,7 +88,7 @@ class CopyPlanner:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, snapshot: Snapshot) -> CommitPlan:
-        """The removes and adds that turn this snapshot into the one asked for."""
+        """Returns the removes and adds that turn this snapshot into the one asked for."""
         reading = Reading(self.session, self.table, snapshot, self.plan)
         places = rows_with_places(self.session, self.table, snapshot)
         whole = replace(places, frame=reading.named(places.frame))

@@ -51,7 +51,7 @@ class Scopes:
     both: DataFrame | None = None
 
     def of(self, side: Side) -> DataFrame:
-        """The columns that a clause of this kind sees."""
+        """Returns the columns that a clause of this kind sees."""
         found = {"both": self.both, "source": self.source, "target": self.target}[side]
         assert found is not None
         return found
@@ -65,7 +65,7 @@ def update_clause(assignments: Any, scopes: Scopes, rewriter: Rewriter) -> Claus
 
 
 def merge_clauses(plan: Any, scopes: Scopes, rewriter: Rewriter) -> list[Clause]:
-    """The clauses of a MERGE, those for matching pairs first."""
+    """Returns the clauses of a MERGE, those for matching pairs first."""
     reader = _Reader(scopes, rewriter)
     sides: list[tuple[Any, Side]] = [
         (plan.matchedActions(), "both"),
@@ -101,11 +101,11 @@ class _Reader:
                 return self.names_in(action.assignments())
 
     def names_in(self, assignments: Any) -> frozenset[str]:
-        """The columns that are assigned to, in whole or in part."""
+        """Returns the columns that are assigned to, in whole or in part."""
         return frozenset(self._path(assignment.key())[0] for assignment in each(assignments))
 
     def updated(self, assignments: Any, side: Side) -> dict[str, Column]:
-        """The row with the assigned values in place of its own."""
+        """Returns the row with the assigned values in place of its own."""
         values = columns_in(self.scopes.target)
         changed = dict(self._assigned(assignments, side))
         for column in self.scopes.schema:
@@ -115,7 +115,7 @@ class _Reader:
         return {name: values[name] for name in self.scopes.schema.names}
 
     def inserted(self, assignments: Any) -> dict[str, Column]:
-        """A new row; what is not assigned is NULL."""
+        """Returns a new row; what is not assigned is NULL."""
         given: dict[str, Resolved] = {}
         for path, value in self._assigned(assignments, "source"):
             if len(path) > 1:
@@ -130,7 +130,7 @@ class _Reader:
         }
 
     def star(self) -> dict[str, Column]:
-        """Every column of the table from the column of that name in the source."""
+        """Returns every column of the table from the column of that name in the source."""
         source = self.scopes.of("source")
         columns = list(zip(attributes_of(source), source.schema.fields, strict=True))
         found: dict[str, Column] = {}
@@ -159,7 +159,10 @@ class _Reader:
             yield path, self._resolved(assignment.value(), side)
 
     def _path(self, key: Any) -> FieldPath:
-        """The column, or field of a column, that is assigned to; it may carry the table's name."""
+        """Returns the column, or field of a column, that is assigned to.
+
+        It may carry the table's name.
+        """
         if key.nodeName() != "UnresolvedAttribute":
             raise SchemaMismatchError(f"only a column can be assigned to, not {key.sql()}")
         parts = tuple(str(part) for part in each(key.nameParts()))
@@ -179,7 +182,7 @@ def _fitted(value: Resolved, column: Field) -> Column:
 
 
 def _replaced(values: Column, column: Field, below: Mapping[FieldPath, Resolved]) -> Column:
-    """The column with the values of some of its fields exchanged, or as a whole."""
+    """Returns the column with the values of some of its fields exchanged, or as a whole."""
     if () in below:
         return _fitted(below[()], column)
     assert isinstance(column.type, StructType)  # a path was resolved into it

@@ -32,7 +32,7 @@ _NEW: Final = -1
 def rows_with_places(
     session: SparkSession, table: SparkTable, snapshot: Snapshot, mask: FileMask | None = None
 ) -> Target:
-    """The rows of these files (all without a mask), each with its file and its place in it."""
+    """Returns the rows of these files (all without a mask), each with its file and its place in it."""
     every = np.ones(snapshot.num_files, np.bool_) if mask is None else mask
     # the name must tell two parts of one version apart
     name = f"files {hashlib.sha256(np.packbits(every).tobytes()).hexdigest()[:16]}"
@@ -52,7 +52,7 @@ class Counted:
 
     @classmethod
     def of(cls, changes: DataFrame, snapshot: Snapshot) -> Counted:
-        """One small job over rows that were found before."""
+        """Returns one small job over rows that were found before."""
         files = np.zeros(snapshot.num_files, np.bool_)
         actions: dict[str, int] = {}
         for action, file, count in changes.groupBy(ACTION, FILE).count().collect():
@@ -69,7 +69,7 @@ def write_copies(
     files: DataFrame,
     target: WriteTarget,
 ) -> Written:
-    """The touched `files` with the changes made to their rows, and the new rows.
+    """Returns the touched `files` with the changes made to their rows, and the new rows.
 
     What was in one file stays in one file, and in its order: clustered data stays clustered.
     """

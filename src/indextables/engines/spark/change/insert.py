@@ -57,7 +57,7 @@ def insert_frame(write: Write) -> None:
 
 
 def _named(statement: Insert, snapshot: Snapshot, fixed: Mapping[str, FixedValue]) -> DataFrame:
-    """The rows with every column of the table, under its name."""
+    """Returns the rows with every column of the table, under its name."""
     schema = snapshot.schema
     rows = statement.rows
     if not statement.by_name:
@@ -84,7 +84,10 @@ def _by_position(rows: DataFrame, names: Sequence[str]) -> DataFrame:
 def _partitions(
     is_dynamic: bool, fixed: Mapping[str, FixedValue], snapshot: Snapshot
 ) -> Condition | SamePartitions:
-    """What an OVERWRITE of these partitions replaces; those it leaves open by rows where it is dynamic."""
+    """Returns what an OVERWRITE of these partitions replaces.
+
+    Those it leaves open by rows where it is dynamic.
+    """
     is_open = len(fixed) < len(snapshot.partition_columns)
     if is_open and is_dynamic:
         return SamePartitions()

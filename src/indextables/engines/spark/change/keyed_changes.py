@@ -45,7 +45,7 @@ class KeyedChangePlanner:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, snapshot: Snapshot) -> CommitPlan:
-        """The logs and new slices that turn this snapshot into the one asked for."""
+        """Returns the logs and new slices that turn this snapshot into the one asked for."""
         reading = Reading(self.session, self.table, snapshot, self.plan)
         dropped = np.zeros(snapshot.num_files, np.bool_)
         if reading.operation == "DELETE" and reading.is_plain:
@@ -66,7 +66,7 @@ class KeyedChangePlanner:
         )
 
     def _changed(self, reading: Reading) -> tuple[KeyedFiles, Mapping[str, int]]:
-        """What was written, and how many files the keys of a source excluded."""
+        """Returns what was written, and how many files the keys of a source excluded."""
         snapshot = reading.snapshot
         if not snapshot.num_files and reading.operation != "MERGE":
             return KeyedFiles(), {}
@@ -91,7 +91,7 @@ class KeyedChangePlanner:
                 return writer.write(changes), few.metrics
 
     def _count(self, snapshot: Snapshot, files: FileMask) -> int:
-        """The rows in these slices; only those with logs have to be read for it."""
+        """Returns the rows in these slices; only those with logs have to be read for it."""
         if not files.any():
             return 0
         part = snapshot.part(files)
@@ -103,7 +103,7 @@ class KeyedChangePlanner:
 
 
 def whole_slices(snapshot: Snapshot, where: Predicate) -> FileMask:
-    """The files of all slices of which every row satisfies the bound condition."""
+    """Returns the files of all slices of which every row satisfies the bound condition."""
     slices = slices_of(snapshot) or _apart(snapshot)
     some_left = slices.having(slices.holds_rows & ~must_match(where, snapshot.index()))
     gone: FileMask = ~some_left[slices.codes]
@@ -111,6 +111,6 @@ def whole_slices(snapshot: Snapshot, where: Predicate) -> FileMask:
 
 
 def _apart(snapshot: Snapshot) -> Slices:
-    """A table without logs: every file is a slice."""
+    """Returns a table without logs: every file is a slice."""
     nothing = np.zeros(snapshot.num_files, np.int8)
     return Slices.of(snapshot.column("file_group"), nothing, nothing, snapshot.column("seq").to_numpy())

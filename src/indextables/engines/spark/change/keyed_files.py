@@ -38,14 +38,14 @@ _MOVED: Final = "__indextables_moved"
 
 
 def old(name: str) -> str:
-    """A column of a changed row as it was before."""
+    """Returns a column of a changed row as it was before."""
     return f"__indextables_old {name}"
 
 
 def keyed_target(
     session: SparkSession, table: SparkTable, snapshot: Snapshot, where: Column | None = None
 ) -> Target:
-    """The rows of the table, each with its slice, its key and its partition to find it again."""
+    """Returns the rows of the table, each with its slice, its key and its partition to find it again."""
     frame = table_frame(session, table, snapshot, with_slice=True)
     if where is not None:
         frame = frame.where(where)
@@ -56,7 +56,7 @@ def keyed_target(
 
 
 def with_moves(changes: DataFrame, metadata: Metadata) -> DataFrame:
-    """The changed rows, with those marked that cannot stay in their slice."""
+    """Returns the changed rows, with those marked that cannot stay in their slice."""
     key = MergeRule.of(metadata.properties).key
     names = dict.fromkeys((*key, *metadata.partition_columns))
     types = {f.name: f.type for f in metadata.schema}
@@ -84,18 +84,18 @@ class KeyedFiles:
 
     @property
     def adds(self) -> tuple[Add, ...]:
-        """All files."""
+        """Returns all files."""
         return adds_of(self.logs, self.deletes, self.bases)
 
     @property
     def groups(self) -> frozenset[str]:
-        """The file groups that get a log file."""
+        """Returns the file groups that get a log file."""
         logs = adds_of(self.logs, self.deletes)
         return frozenset(add.file_group for add in logs if add.file_group is not None)
 
     @property
     def metrics(self) -> dict[str, int]:
-        """The numbers of the commit."""
+        """Returns the numbers of the commit."""
         return {
             **metrics_of(self.logs, self.deletes, self.bases),
             "numOutputRows": self.updated + self.inserted,
@@ -119,7 +119,10 @@ class KeyedWriter:
     """The columns that are set, where it is not all of them."""
 
     def write(self, changes: DataFrame) -> KeyedFiles:
-        """The changed rows (with `with_moves`; they are computed before) as files of this table."""
+        """Returns the changed rows (with `with_moves`.
+
+        They are computed before) as files of this table.
+        """
         counts: dict[tuple[str, bool], int] = {
             (row[ACTION], row[_MOVED]): row["count"]
             for row in changes.groupBy(ACTION, _MOVED).count().collect()
@@ -164,7 +167,7 @@ class KeyedWriter:
         return self.writer.write(rows.select(columns).repartition(F.col(SLICE)), target, by=SLICE)
 
     def _narrow(self, columns: Sequence[str]) -> WriteTarget:
-        """The same target for some columns only; the partition belongs to every file."""
+        """Returns the same target for some columns only; the partition belongs to every file."""
         names = {*columns, *self.target.partition_columns}
         return replace(
             _fresh(self.target),
@@ -188,7 +191,7 @@ class KeyedWriter:
 
 
 def _fresh(target: WriteTarget) -> WriteTarget:
-    """The same target with a directory that no job has written to."""
+    """Returns the same target with a directory that no job has written to."""
     version = target.directory.rpartition("/")[2].partition("-")[0]
     return replace(target, directory=f"data/{version}-{uuid4()}")
 

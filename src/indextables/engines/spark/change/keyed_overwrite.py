@@ -62,7 +62,10 @@ class KeyedExecutor(SparkExecutor):
         merge: bool = False,
         within: Predicate | None = None,
     ) -> Written:
-        """The data as new slices; DuplicateKeyError, and nothing left behind, if a key is there twice."""
+        """Returns the data as new slices.
+
+        DuplicateKeyError, and nothing left behind, if a key is there twice.
+        """
         written = self.write(data, target, merge=merge, within=within)
         try:
             if written.adds:
@@ -75,7 +78,7 @@ class KeyedExecutor(SparkExecutor):
         return as_new_groups(written)
 
     def written_keys(self, written: Written, target: WriteTarget, key: Sequence[str]) -> DataFrame:
-        """The keys in these files."""
+        """Returns the keys in these files."""
         rows = read_groups(self.session, self.place, [written.adds], target)
         return rows.select(*(F.col(quoted(name)) for name in key))
 
@@ -92,7 +95,7 @@ class KeyedOverwrite:
     txn: Txn | None = None
 
     def run(self, frame: DataFrame) -> CommitResult:
-        """One commit; PredicateError if a row of the data lies outside of what is replaced."""
+        """Returns one commit; PredicateError if a row of the data lies outside of what is replaced."""
         snapshot = self.table.log.snapshot()
         config = config_for(snapshot.properties, self.settings)
         key = rule_of(snapshot.metadata, "overwrite").key

@@ -57,7 +57,7 @@ class KeyedUpsert:
     """The rows were computed from rows of this table."""
 
     def run(self, frame: DataFrame) -> CommitResult:
-        """One commit; the rows are computed once, however often it has to be planned.
+        """Returns one commit; the rows are computed once, however often it has to be planned.
 
         DuplicateKeyError if two rows have one key: which of them is newer, the data does not say.
         """
@@ -111,7 +111,7 @@ class KeyedUpsert:
 
 
 def _given(rows: DataFrame, schema: StructType, rule: MergeRule) -> StructType:
-    """The columns that the rows set: where columns are merged, some may be left out."""
+    """Returns the columns that the rows set: where columns are merged, some may be left out."""
     if rule.mode is not MergeMode.COLUMNS:
         return schema
     names = {name.lower() for name in (*rows.columns, *rule.key)}
@@ -119,7 +119,7 @@ def _given(rows: DataFrame, schema: StructType, rule: MergeRule) -> StructType:
 
 
 def _changes(target: Target, rows: DataFrame, given: StructType, metadata: Metadata) -> DataFrame:
-    """Each row as an update where its key is in the table, and as an insert where it is not."""
+    """Returns each row as an update where its key is in the table, and as an insert where it is not."""
     source = rows.select("*", F.lit(True).alias(IN_SOURCE))
     mine, theirs = columns_in(target.frame), columns_in(source)
     key = MergeRule.of(metadata.properties).key
@@ -135,7 +135,7 @@ def _changes(target: Target, rows: DataFrame, given: StructType, metadata: Metad
 def _updated(
     old: Mapping[str, Column], new: Mapping[str, Column], given: StructType, metadata: Metadata
 ) -> Iterator[tuple[str, Column]]:
-    """The row as it is then. What is not given is needed only of a row that may move."""
+    """Yields the row as it is then. What is not given is needed only of a row that may move."""
     key = MergeRule.of(metadata.properties).key
     may_move = any(n in metadata.partition_columns and n not in key for n in given.names)
     for column in metadata.schema:
@@ -146,7 +146,7 @@ def _updated(
 
 
 def _inserted(new: Mapping[str, Column], schema: StructType) -> Iterator[tuple[str, Column]]:
-    """A row of its own: what is not given is NULL, which stops the job where it must not be."""
+    """Yields a row of its own: what is not given is NULL, which stops the job where it must not be."""
     for column in schema:
         nothing = F.lit(None).cast(spark_type(column.type))
         missing = nothing if column.nullable else not_null(nothing, column.name)

@@ -37,7 +37,10 @@ class Narrowed:
 
     @property
     def metrics(self) -> dict[str, int]:
-        """How many files of the table the source's values exclude; nothing for another statement."""
+        """Returns how many files of the table the source's values exclude.
+
+        Nothing for another statement.
+        """
         if self.reading.operation != "MERGE":
             return {}
         snapshot = self.reading.snapshot
@@ -77,7 +80,7 @@ def _can_narrow(reading: Reading) -> bool:
 
 
 def _equalities(reading: Reading, target: Target) -> dict[str, Column]:
-    """Columns of the table, and what of the source the condition says each is equal to."""
+    """Returns columns of the table, and what of the source the condition says each is equal to."""
     pairs = _analyzed(target.frame.join(reading.source, column_of(reading.condition), "inner"))
     mine, theirs = _analyzed(target.frame).outputSet(), _analyzed(reading.source).outputSet()
     fields = {field.name: field for field in reading.snapshot.schema}

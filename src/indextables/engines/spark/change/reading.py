@@ -53,7 +53,7 @@ class Reading:
 
     @cached_property
     def condition(self) -> Any | None:
-        """The WHERE of the statement, or the ON of a MERGE; None without one."""
+        """Returns the WHERE of the statement, or the ON of a MERGE; None without one."""
         match self.operation:
             case "MERGE":
                 found = self.plan.mergeCondition()
@@ -66,14 +66,14 @@ class Reading:
 
     @cached_property
     def source(self) -> DataFrame:
-        """The rows of the USING clause, marked as such."""
+        """Returns the rows of the USING clause, marked as such."""
         if self.fixed_source is not None:
             return self.fixed_source
         rows = frame_of(self.session, self.rewriter.rewrite(self.plan.sourceTable()))
         return rows.select("*", F.lit(True).alias(IN_SOURCE))
 
     def named(self, frame: DataFrame) -> DataFrame:
-        """The frame under the name that the statement has for the table."""
+        """Returns the frame under the name that the statement has for the table."""
         tools, plan = jvm_tools(), frame._jdf.queryExecution().analyzed()  # noqa: SLF001
         *qualifier, name = self._names
         identifier = tools.lookup("org.apache.spark.sql.catalyst.AliasIdentifier")
@@ -88,7 +88,7 @@ class Reading:
         return (SHORT_NAME, self.table.location)
 
     def changes(self, target: Target) -> tuple[DataFrame, Sequence[Clause]]:
-        """The changed rows and the clauses that changed them; nothing runs yet."""
+        """Returns the changed rows and the clauses that changed them; nothing runs yet."""
         scopes = Scopes(self.snapshot.schema, target.frame, self._names)
         if self.operation == "MERGE":
             sides = [
@@ -114,7 +114,7 @@ class Reading:
 
     @property
     def shown(self) -> dict[str, str]:
-        """What history says about the statement."""
+        """Returns what history says about the statement."""
         if self.operation != "MERGE":
             return {} if self.condition is None else {"predicate": self.condition.sql()}
         clauses = [
@@ -131,7 +131,7 @@ class Reading:
 
     @property
     def is_plain(self) -> bool:
-        """Whether `where` is the whole condition, and means to us exactly what it means to Spark."""
+        """Returns whether `where` is the whole condition, and means to us exactly what it means to Spark."""
         if self.operation == "MERGE" or self.where is None or not is_evaluable(self.where):
             return False
         return not fold(self.where, lambda node, below: isinstance(node, Opaque) or any(below))
@@ -148,7 +148,7 @@ class Reading:
 
     @cached_property
     def predicate(self) -> Predicate | None:
-        """A condition that every row of the table satisfies which the change depends on; None: any row.
+        """Returns a condition that every row of the table satisfies which the change depends on; None: any row.
 
         A part that is not understood is Opaque in it.
         """
@@ -180,7 +180,10 @@ def _shown_action(action: Any) -> dict[str, str]:
 
 
 def scan_filter(plan: Any) -> Predicate | None:
-    """The condition of a filter right above a scan, TRUE without one; None if there is anything else."""
+    """Returns the condition of a filter right above a scan, TRUE without one.
+
+    None if there is anything else.
+    """
     while plan.nodeName() in {"Project", "SubqueryAlias"}:
         plan = plan.child()
     if plan.nodeName() == "LogicalRelation":

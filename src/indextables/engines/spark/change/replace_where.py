@@ -26,7 +26,10 @@ from indextables.sql.conditions.parser import parse_predicate
 
 
 def condition_of_text(session: SparkSession, path: str, text: str) -> Condition:
-    """The condition of the option replaceWhere; PredicateError if only an engine can evaluate it."""
+    """Returns the condition of the option replaceWhere.
+
+    PredicateError if only an engine can evaluate it.
+    """
     parser = session._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
     return condition_of_expression(session, path, parser.parseExpression(text), text)
 
@@ -34,7 +37,7 @@ def condition_of_text(session: SparkSession, path: str, text: str) -> Condition:
 def condition_of_expression(
     session: SparkSession, path: str, expression: Any, text: str | None = None
 ) -> Condition:
-    """The condition of INSERT … REPLACE WHERE, as Spark parsed it."""
+    """Returns the condition of INSERT … REPLACE WHERE, as Spark parsed it."""
     text = str(expression.sql()) if text is None else text
     table = open_table(session, path)
     # Spark says what is wrong with a subquery; one that reads a table by its path is refused like others.
@@ -49,7 +52,7 @@ def condition_of_expression(
 
 
 def condition_of_column(session: SparkSession, path: str, column: Column, text: str) -> Condition:
-    """The condition of `df.writeTo(…).overwrite(…)`."""
+    """Returns the condition of `df.writeTo(…).overwrite(…)`."""
     return _condition(_understood(session, path, column), text)
 
 
@@ -64,7 +67,10 @@ def _condition(where: Predicate | None, text: str) -> Condition:
 
 
 def _understood(session: SparkSession, path: str, column: Column) -> Predicate | None:
-    """What Spark makes of the condition on this table; None if a part of it means nothing to us."""
+    """Returns what Spark makes of the condition on this table.
+
+    None if a part of it means nothing to us.
+    """
     table = open_table(session, path)
     # Only to ask Spark what the condition comes to: this is never run.
     rows = native_frame(session, table.log.snapshot(), table.root, table.location)
@@ -82,7 +88,7 @@ def _understood(session: SparkSession, path: str, column: Column) -> Predicate |
 
 
 def _unknown(error: AnalysisException) -> UnknownColumnError | None:
-    """What Spark says of a column that is not there, as our other verbs say it."""
+    """Returns what Spark says of a column that is not there, as our other verbs say it."""
     if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
         return None
     given = error.getMessageParameters() or {}

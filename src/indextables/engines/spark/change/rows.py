@@ -34,7 +34,10 @@ class Target:
     frame: DataFrame
     schema: StructType
     marks: Mapping[str, str]
-    """The name a mark has among the changed rows, by the column of `frame` it comes from; the first is never NULL."""
+    """The name a mark has among the changed rows, by the column of `frame` it comes from.
+
+    The first is never NULL.
+    """
     identity: tuple[str, ...]
     """The marks (by their names among the changed rows) that no two rows share."""
 
@@ -52,7 +55,7 @@ def joined(target: Target, source: DataFrame, condition: Column, clauses: Sequen
 
 
 def changed_rows(rows: DataFrame, target: Target, clauses: Sequence[Clause]) -> DataFrame:
-    """One row per change: what happens, to which row (its marks), and the new row's values.
+    """Returns one row per change: what happens, to which row (its marks), and the new row's values.
 
     `rows` has the columns of the target, and those of the source if there is one.
     """
@@ -90,7 +93,7 @@ def _values(schema: StructType, clauses: Sequence[Clause]) -> Iterator[Column]:
 
 
 def _chosen(values: Sequence[Column]) -> Column:
-    """The value of the clause that applies; only that one is computed."""
+    """Returns the value of the clause that applies; only that one is computed."""
     found = F.when(F.col(_CLAUSE) == 0, values[0])
     for at, value in enumerate(values[1:], 1):
         found = found.when(F.col(_CLAUSE) == at, value)
@@ -109,7 +112,7 @@ def kept(rows: DataFrame) -> Iterator[DataFrame]:
 
 
 def check_one_change_each(rows: DataFrame, target: Target, clauses: Sequence[Clause]) -> DataFrame:
-    """The rows, no two of which change one row of the table; PredicateError if some do.
+    """Returns the rows, no two of which change one row of the table; PredicateError if some do.
 
     Two source rows that only delete agree, so that one of them is enough.
     """

@@ -63,7 +63,7 @@ class Write:
 
     @property
     def session(self) -> SparkSession:
-        """The session that the rows come from."""
+        """Returns the session that the rows come from."""
         return self.frame.sparkSession
 
 
@@ -107,7 +107,7 @@ def _into_existing(write: Write, work: _Work) -> CommitResult | None:
 
 
 def _into_kept(write: Write, work: _Work) -> CommitResult:
-    """A write into a table that stays what it is: its schema, its partitions and its key."""
+    """Returns a write into a table that stays what it is: its schema, its partitions and its key."""
     match write.mode:
         case "append" | "upsert" if write.mode == "upsert" or work.is_keyed:
             return work.upsert(write)
@@ -235,14 +235,14 @@ class _Work:
 
 
 def _replaces(write: Write, log: TransactionLog) -> bool:
-    """Whether rows of the table may give way to those of the write."""
+    """Returns whether rows of the table may give way to those of the write."""
     if write.mode == "append":
         return log.exists() and RECORD_KEY in log.snapshot().properties
     return write.mode in {"overwrite", "upsert"}
 
 
 def _metadata(write: Write, replaced: Snapshot | None = None) -> Metadata:
-    """The metadata of a table of exactly these rows."""
+    """Returns the metadata of a table of exactly these rows."""
     properties = {**(replaced.properties if replaced else {}), **write.properties}
     key = write.options.record_key or key_names(properties.get(RECORD_KEY, ""))
     if write.mode == "upsert" and not key:
@@ -261,7 +261,10 @@ def _metadata(write: Write, replaced: Snapshot | None = None) -> Metadata:
 
 
 def with_key(schema: StructType, key: Sequence[str]) -> StructType:
-    """The schema with key columns that are never NULL; a row where one is will stop the write."""
+    """Returns the schema with key columns that are never NULL.
+
+    A row where one is will stop the write.
+    """
     names = {name.lower() for name in key}
     return StructType(
         tuple(replace(f, nullable=f.nullable and f.name.lower() not in names) for f in schema)

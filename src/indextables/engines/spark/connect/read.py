@@ -53,7 +53,7 @@ _SQL_NAMES: Final = {"byte": "tinyint", "short": "smallint", "integer": "int", "
 
 
 def open_table(path: str) -> SparkTable:
-    """The table at a path or URI that client and server can both read; nothing is read yet."""
+    """Returns the table at a path or URI that client and server can both read; nothing is read yet."""
     store = open_store(path)
     location = parse_location(path)
     if isinstance(store, LocalStore):
@@ -65,7 +65,10 @@ def open_table(path: str) -> SparkTable:
 
 
 def read_table(session: Any, path: str, options: Mapping[str, Any]) -> DataFrame:
-    """The rows of a version of the table that satisfy the option `where`; without it, all of them."""
+    """Returns the rows of a version of the table that satisfy the option `where`.
+
+    Without it, all of them.
+    """
     given = checked_options(options)
     table = open_table(path)
     snapshot = snapshot_of(session, table, given.get("versionAsOf"), given.get("timestampAsOf"))
@@ -85,7 +88,7 @@ def read_table(session: Any, path: str, options: Mapping[str, Any]) -> DataFrame
 
 
 def _planned(session: Any, snapshot: Snapshot, where: str | None, *, read_optimized: bool) -> Plan:
-    """A condition that only Spark understands, or reads by its settings otherwise, skips nothing."""
+    """Returns a condition that only Spark understands, or reads by its settings otherwise, skips nothing."""
     zone = str(session.conf.get("spark.sql.session.timeZone"))
     if where is not None and parsed_alike(session):
         try:
@@ -111,7 +114,7 @@ def _frame(session: Any, plan: Plan, root: str, options: Mapping[str, str]) -> D
 
 
 def _reads(plan: Plan, root: str) -> Iterator[tuple[dict[str, Any], list[str]]]:
-    """Files that are read together, and what their partition columns hold."""
+    """Yields files that are read together, and what their partition columns hold."""
     groups = partition_groups(plan.snapshot)
     keys = plan.snapshot.column("key")
     kept = np.flatnonzero(plan.rows)
@@ -141,7 +144,7 @@ def _reads(plan: Plan, root: str) -> Iterator[tuple[dict[str, Any], list[str]]]:
 
 
 def _union(frames: Sequence[Any]) -> Any:
-    """A balanced tree: a plan as deep as the number of frames would exhaust the server's stack."""
+    """Returns a balanced tree: a plan as deep as the number of frames would exhaust the server's stack."""
     while len(frames) > 1:
         frames = [
             reduce(lambda a, b: a.unionAll(b), frames[i : i + 2]) for i in range(0, len(frames), 2)
@@ -155,7 +158,7 @@ def _spark_schema(schema: StructType) -> SparkSchema:
 
 
 def _literal(text: str | None, kind: DataType) -> Any:
-    """A partition value as an expression of its column's type."""
+    """Returns a partition value as an expression of its column's type."""
     name = _sql_name(kind)
     value = partition_value(text, kind)
     if value is None:

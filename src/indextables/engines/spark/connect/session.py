@@ -84,7 +84,7 @@ def _sql(original: Any) -> Any:
 
 
 def path_of_name(name: Any) -> str | None:
-    """The path in ``indextables.`path` ``; None for any other name.
+    """Returns the path in ``indextables.`path` ``; None for any other name.
 
     >>> path_of_name("indextables.`/data/t`"), path_of_name("db.t")
     ('/data/t', None)

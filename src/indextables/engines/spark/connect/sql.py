@@ -35,17 +35,17 @@ class ClientContext:
 
     @property
     def config(self) -> Config:
-        """The session's settings."""
+        """Returns the session's settings."""
         settings: Mapping[str, str] = self.session.conf.getAll
         return Config.of(session={k: v for k, v in settings.items() if k.lower().startswith(PREFIX)})
 
     def open_log(self, location: str) -> TransactionLog:
-        """The log of a table as this process reaches it."""
+        """Returns the log of a table as this process reaches it."""
         return open_table(location).log
 
 
 def run_sql(session: Any, to_spark: Callable[[str], DataFrame], text: str) -> DataFrame:
-    """The result of a statement; `to_spark` hands a text over to the server."""
+    """Returns the result of a statement; `to_spark` hands a text over to the server."""
     if not commands.may_be_ours(text):
         return to_spark(text)
     found = commands.find(text)
@@ -57,7 +57,10 @@ def run_sql(session: Any, to_spark: Callable[[str], DataFrame], text: str) -> Da
 
 
 def _with_views(session: Any, text: str) -> str:
-    """The query over views; the text itself if it names no table of ours, or is none that we can read."""
+    """Returns the query over views.
+
+    The text itself if it names no table of ours, or is none that we can read.
+    """
     try:
         tokens = tokenize(_END.sub("", text))
     except PredicateError:
@@ -109,7 +112,7 @@ _OPTIONS: Final = {
 
 
 def _view(session: Any, path: str, moment: Mapping[str, str]) -> str:
-    """The name of a view over one version of a table; the same version has the same view."""
+    """Returns the name of a view over one version of a table; the same version has the same view."""
     table = open_table(path)
     snapshot = snapshot_of(session, table, moment.get("versionAsOf"), moment.get("timestampAsOf"))
     state = f"{table.root} {snapshot.metadata.id} {snapshot.commit_id}"

@@ -12,19 +12,19 @@ from indextables.engines.spark.jvm.gateway import jvm_tools
 
 
 def column_of(expression: Any) -> Column:
-    """A Catalyst expression as a Column; names in it are resolved where the column is used."""
+    """Returns a Catalyst expression as a Column; names in it are resolved where the column is used."""
     return ClassicColumn(
         jvm_tools().lookup("org.apache.spark.sql.classic.ExpressionUtils").column(expression)
     )
 
 
 def attributes_of(frame: DataFrame) -> list[Column]:
-    """The columns of a DataFrame in their order, several of one name included."""
+    """Returns the columns of a DataFrame in their order, several of one name included."""
     return [column_of(attribute) for attribute in each(_output(frame))]
 
 
 def columns_in(frame: DataFrame) -> dict[str, Column]:
-    """The columns of a DataFrame by name."""
+    """Returns the columns of a DataFrame by name."""
     return {attribute.name(): column_of(attribute) for attribute in each(_output(frame))}
 
 
@@ -33,10 +33,10 @@ def _output(frame: DataFrame) -> Any:
 
 
 def each(items: Any) -> Iterator[Any]:
-    """The items of a Scala sequence."""
+    """Returns the items of a Scala sequence."""
     return (items.apply(i) for i in range(items.length()))
 
 
 def quoted(name: str) -> str:
-    """A column's name as an expression, dots and backticks included."""
+    """Returns a column's name as an expression, dots and backticks included."""
     return "`" + name.replace("`", "``") + "`"

@@ -40,7 +40,7 @@ class CallbackError(RuntimeError):
 
 
 def jvm_callback(method: Callable[P, R]) -> Callable[P, R]:
-    """A method that the JVM calls: errors come out of PySpark unchanged, results are kept on their way."""
+    """Returns a method that the JVM calls: errors come out of PySpark unchanged, results are kept on their way."""
 
     @wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -29,17 +29,17 @@ class JvmTools:
     pid: int = field(default_factory=os.getpid)
 
     def lookup(self, name: str) -> Any:
-        """The class, package or object of that name, `$` and all."""
+        """Returns the class, package or object of that name, `$` and all."""
         return getattr(self.gateway.jvm, name)
 
     @cached_property
     def json(self) -> Any:
-        """A plain Jackson mapper: JVM values as JSON text."""
+        """Returns a plain Jackson mapper: JVM values as JSON text."""
         return self.lookup("com.fasterxml.jackson.databind.ObjectMapper")()
 
     @cached_property
     def field_json(self) -> Any:
-        """A Jackson mapper that sets private fields, so that JSON text becomes Hadoop's FileStatus."""
+        """Returns a Jackson mapper that sets private fields, so that JSON text becomes Hadoop's FileStatus."""
         package = "com.fasterxml.jackson.annotation"
         access = self.lookup(f"{package}.PropertyAccessor")
         visibility = self.lookup(f"{package}.JsonAutoDetect$Visibility")
@@ -51,20 +51,23 @@ class JvmTools:
 
     @cached_property
     def status_array(self) -> Any:
-        """The class FileStatus[]."""
+        """Returns the class FileStatus[]."""
         return self.find_class("[Lorg.apache.hadoop.fs.FileStatus;")
 
     def find_class(self, name: str) -> Any:
-        """The java.lang.Class of that name."""
+        """Returns the java.lang.Class of that name."""
         return self.lookup("java.lang.Class").forName(name)
 
     def integers(self, numbers: Any) -> Any:
-        """A Scala IndexedSeq of Integers from a numpy array, in one call however long it is."""
+        """Returns a Scala IndexedSeq of Integers from a numpy array, in one call however long it is."""
         text = orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY).decode()
         return self.as_scala(self.json.readValue(text, self._list_class)).toIndexedSeq()
 
     def positions(self, mask: Any) -> Any:
-        """A Scala IndexedSeq of the positions where a numpy mask is set; the mask travels as bits."""
+        """Returns a Scala IndexedSeq of the positions where a numpy mask is set.
+
+        The mask travels as bits.
+        """
         bits = np.packbits(mask, bitorder="little").tobytes()
         return self.as_scala(self.bit_set.valueOf(bits).stream().boxed().toList()).toIndexedSeq()
 
@@ -76,12 +79,12 @@ class JvmTools:
 
     @cached_property
     def as_java(self) -> Any:
-        """A Scala collection as a Java one."""
+        """Returns a Scala collection as a Java one."""
         return self.lookup("scala.jdk.javaapi.CollectionConverters").asJava
 
     @cached_property
     def as_scala(self) -> Any:
-        """A Java collection as a Scala one."""
+        """Returns a Java collection as a Scala one."""
         return self.lookup("scala.jdk.javaapi.CollectionConverters").asScala
 
     @cached_property
@@ -89,7 +92,7 @@ class JvmTools:
         return self.lookup("java.util.ArrayList")
 
     def seq(self, items: Iterable[Any]) -> Any:
-        """A Scala Seq of JVM objects."""
+        """Returns a Scala Seq of JVM objects."""
         found = self._array_list()
         for item in items:
             found.add(item)
@@ -97,20 +100,20 @@ class JvmTools:
 
     @cached_property
     def none(self) -> Any:
-        """Scala's None."""
+        """Returns Scala's None."""
         return self.lookup("scala.Option").empty()
 
     @cached_property
     def some(self) -> Any:
-        """A value as Scala's Some."""
+        """Returns a value as Scala's Some."""
         return self.lookup("scala.Option").apply
 
     def strings(self, items: Sequence[str]) -> Any:
-        """A String[] of these texts, in one call however many they are."""
+        """Returns a String[] of these texts, in one call however many they are."""
         return self.json.readValue(orjson.dumps(items).decode(), self.find_class("[Ljava.lang.String;"))
 
     def string_map(self, items: Mapping[str, str]) -> Any:
-        """An immutable Scala Map of texts."""
+        """Returns an immutable Scala Map of texts."""
         found = self.lookup("java.util.HashMap")()
         for key, value in items.items():
             found.put(key, value)
@@ -118,22 +121,22 @@ class JvmTools:
 
     @cached_property
     def path(self) -> Any:
-        """Hadoop's Path."""
+        """Returns Hadoop's Path."""
         return self.lookup("org.apache.hadoop.fs.Path")
 
     @cached_property
     def bit_set(self) -> Any:
-        """A java.util.BitSet, for sending a mask as bytes."""
+        """Returns a java.util.BitSet, for sending a mask as bytes."""
         return self.lookup("java.util.BitSet")
 
     @cached_property
     def partition_directory(self) -> Any:
-        """Files that share their partition values: a row, and their statuses as an array or a Seq."""
+        """Returns files that share their partition values: a row, and their statuses as an array or a Seq."""
         return self.lookup(f"{_SOURCES}.PartitionDirectory").apply
 
     @cached_property
     def empty_row(self) -> Any:
-        """The partition values of a table without partitions."""
+        """Returns the partition values of a table without partitions."""
         return self.lookup(f"{_SPARK_SQL}.catalyst.InternalRow").empty()
 
     @cached_property
@@ -143,29 +146,32 @@ class JvmTools:
 
     @cached_property
     def parquet_format(self) -> Any:
-        """Spark's own Parquet reader."""
+        """Returns Spark's own Parquet reader."""
         return self.lookup(f"{_SOURCES}.parquet.ParquetFileFormat")
 
     @cached_property
     def dataset(self) -> Any:
-        """Dataset, whose `ofRows` turns a logical plan into a DataFrame."""
+        """Returns dataset, whose `ofRows` turns a logical plan into a DataFrame."""
         return self.lookup(f"{_SPARK_SQL}.classic.Dataset")
 
     @cached_property
     def data_type(self) -> Any:
-        """Spark's type, or schema, from its JSON."""
+        """Returns Spark's type, or schema, from its JSON."""
         return self.lookup(f"{_SPARK_SQL}.types.DataType").fromJson
 
 
 @lru_cache(maxsize=256)
 def nullable_schema(tools: JvmTools, json: str) -> Any:
-    """Spark's schema of this JSON with every column nullable; it never changes, so it is made once."""
+    """Returns Spark's schema of this JSON with every column nullable.
+
+    It never changes, so it is made once.
+    """
     return tools.data_type(json).asNullable()
 
 
 @lru_cache(maxsize=256)
 def string_map(tools: JvmTools, items: tuple[tuple[str, str], ...]) -> Any:
-    """An immutable Scala Map of texts, made once."""
+    """Returns an immutable Scala Map of texts, made once."""
     return tools.string_map(dict(items))
 
 
@@ -173,7 +179,10 @@ _applications: Final[WeakKeyDictionary[SparkContext, str]] = WeakKeyDictionary()
 
 
 def application_of(session: SparkSession) -> str:
-    """The application that a session belongs to; what was found in one is no good in another."""
+    """Returns the application that a session belongs to.
+
+    What was found in one is no good in another.
+    """
     context = session.sparkContext
     found = _applications.get(context)
     if found is None:
@@ -185,7 +194,7 @@ _tools: dict[int, JvmTools] = {}
 
 
 def jvm_tools() -> JvmTools:
-    """The tools of this process's JVM; in a forked child there is none."""
+    """Returns the tools of this process's JVM; in a forked child there is none."""
     gateway = SparkContext._gateway  # noqa: SLF001
     if gateway is None:
         raise IndexTablesError("Spark is not running", hint="create a SparkSession first")
@@ -237,11 +246,11 @@ class Handles:
         self._second = self._lookup.findVirtual(self._pair, "_2", self._type(self._object))
 
     def directories_of(self, files: Any) -> Any:
-        """A function (partition row, (start, end)) -> PartitionDirectory over that slice of `files`."""
+        """Returns a function (partition row, (start, end)) -> PartitionDirectory over that slice of `files`."""
         return self._function(self._directory.bindTo(files))
 
     def test_of(self, predicate: Any) -> Any:
-        """A function partition row -> Boolean of a Catalyst predicate."""
+        """Returns a function partition row -> Boolean of a Catalyst predicate."""
         kind = self._tools.find_class(f"{_CATALYST}.expressions.BasePredicate")
         boolean = self._tools.lookup("java.lang.Boolean").TYPE
         return self._function(
@@ -250,7 +259,7 @@ class Handles:
 
     @cached_property
     def _directory(self) -> Any:
-        """(files, (row, (start, end))) -> PartitionDirectory."""
+        """Returns (files, (row, (start, end))) -> PartitionDirectory."""
         tools, methods = self._tools, self._methods
         seq = tools.find_class("scala.collection.immutable.Seq")
         files = tools.find_class("scala.collection.immutable.IndexedSeq")
@@ -307,5 +316,5 @@ def _handles_of(tools: JvmTools) -> Handles:
 
 
 def handles() -> Handles:
-    """The functions of this process's JVM, put together once."""
+    """Returns the functions of this process's JVM, put together once."""
     return _handles_of(jvm_tools())

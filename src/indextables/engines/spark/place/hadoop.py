@@ -61,16 +61,16 @@ class HadoopStore:
 
     @property
     def uri(self) -> str:
-        """The root as the user wrote it."""
+        """Returns the root as the user wrote it."""
         return self._uri
 
     def get(self, key: str) -> bytes:
-        """The whole file."""
+        """Returns the whole file."""
         with self._open(key) as stream:
             return bytes(stream.readAllBytes())
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Part of the file."""
+        """Returns part of the file."""
         check_range(start, length)
         size = self.head(key).size
         if start >= size or not length:
@@ -80,7 +80,7 @@ class HadoopStore:
             return bytes(stream.readNBytes(min(length, size - start)))
 
     def head(self, key: str) -> ObjectMeta:
-        """Size and time of the file."""
+        """Returns size and time of the file."""
         path = self._path(check_key(key))
         with _calling(key):
             status = self._filesystem.getFileStatus(path)
@@ -89,13 +89,13 @@ class HadoopStore:
         raise _not_found(key)
 
     def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
-        """The files whose keys start with `prefix`, in byte order of their keys."""
+        """Yields the files whose keys start with `prefix`, in byte order of their keys."""
         for meta in self._walk(prefix, start_after or ""):
             if not is_temporary(meta.key):
                 yield meta
 
     def stale_temporaries(self, *, modified_before_ms: int) -> Iterator[ObjectMeta]:
-        """Temporary files of writers that died; younger ones may belong to a living writer."""
+        """Yields temporary files of writers that died; younger ones may belong to a living writer."""
         for meta in self._walk("", ""):
             if is_temporary(meta.key) and meta.modified_ms < modified_before_ms:
                 yield meta
@@ -128,7 +128,7 @@ class HadoopStore:
             self._filesystem.delete(path, True)
 
     def filesystem(self) -> Any:
-        """The files as an Arrow file system."""
+        """Returns the files as an Arrow file system."""
         return filesystem_over(self)
 
     @cached_property
@@ -198,7 +198,7 @@ class HadoopStore:
 
     @cached_property
     def _scheme(self) -> str:
-        """The scheme of the file system that does the work: a viewfs only points to it."""
+        """Returns the scheme of the file system that does the work: a viewfs only points to it."""
         path = self._path("")
         scheme = str(path.toUri().getScheme()).lower()
         while scheme == "viewfs" and path is not None:
@@ -216,7 +216,7 @@ class HadoopStore:
         yield from self._descend(directory, prefix, after)
 
     def _descend(self, directory: str, prefix: str, after: str) -> Iterator[ObjectMeta]:
-        """Files below a directory. It sorts as 'name/': 'a-b' and 'a.c' come before 'a/x', 'a0' after."""
+        """Yields files below a directory. It sorts as 'name/': 'a-b' and 'a.c' come before 'a/x', 'a0' after."""
         base = f"{directory}/" if directory else ""
         entries = {entry.name: entry for entry in self._children(directory)}
         for name in sorted(entries):
@@ -325,7 +325,7 @@ class Place:
 
 
 def place_of(session: SparkSession, path: str | Path) -> Place:
-    """The table's directory, with the cluster's own configuration; nothing is read yet."""
+    """Returns the table's directory, with the cluster's own configuration; nothing is read yet."""
     text = os.fspath(path)
     conf = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
     location = parse_location(text)
@@ -376,7 +376,7 @@ def _known_to_hadoop(uri: str, conf: Any) -> str:
 
 
 def s3_options(conf: Any, bucket: str) -> Mapping[str, Any]:
-    """The credentials and the endpoint that Hadoop would use for this bucket, by obstore's names."""
+    """Returns the credentials and the endpoint that Hadoop would use for this bucket, by obstore's names."""
 
     def value(name: str) -> str | None:
         text = conf.get(f"fs.s3a.bucket.{bucket}.{name}") or conf.get(f"fs.s3a.{name}")

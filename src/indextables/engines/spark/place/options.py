@@ -55,7 +55,10 @@ class WriteOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> WriteOptions:
-        """The options, whatever case their names are written in; ConfigError for what cannot be."""
+        """Returns the options, whatever case their names are written in.
+
+        ConfigError for what cannot be.
+        """
         by_name = {name.lower(): str(value) for name, value in given.items()}
         own = {name: by_name.get(name.lower()) for name in OWN}
         rest = {n: str(v) for n, v in given.items() if n.lower() not in {o.lower() for o in OWN}}
@@ -77,14 +80,14 @@ class WriteOptions:
         )
 
     def is_dynamic(self, session: SparkSession) -> bool:
-        """Whether an overwrite replaces only the partitions it has rows for."""
+        """Returns whether an overwrite replaces only the partitions it has rows for."""
         if self.overwrite_mode is not None:
             return self.overwrite_mode == "dynamic"
         return str(session.conf.get(_OVERWRITE_MODE)).lower() == "dynamic"
 
 
 def key_names(text: str) -> tuple[str, ...]:
-    """The columns of a key: a JSON list, or names between commas.
+    """Returns the columns of a key: a JSON list, or names between commas.
 
     >>> key_names("id, day")
     ('id', 'day')
@@ -95,7 +98,7 @@ def key_names(text: str) -> tuple[str, ...]:
 
 
 def flag(name: str, text: str | None) -> bool:
-    """An option that is true or false; not given is false."""
+    """Returns an option that is true or false; not given is false."""
     if text is not None and text.lower() not in _FLAGS:
         raise ConfigError(
             f"{name} cannot be {text!r}", hint="it is true or false", key=name, value=text

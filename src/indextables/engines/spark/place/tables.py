@@ -32,7 +32,7 @@ _PARSED_ALIKE: Final[Mapping[str, str]] = {
 
 
 def parsed_alike(session: Any) -> bool:
-    """Whether our own parser reads a condition as this session does; also on Spark Connect."""
+    """Returns whether our own parser reads a condition as this session does; also on Spark Connect."""
     return all(
         str(session.conf.get(key, value)).lower() == value.lower()
         for key, value in _PARSED_ALIKE.items()
@@ -40,7 +40,7 @@ def parsed_alike(session: Any) -> bool:
 
 
 def settings_of(session: SparkSession, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Every `spark.indextables.*` setting that is stronger than the table's own properties.
+    """Returns every `spark.indextables.*` setting that is stronger than the table's own properties.
 
     Keys are compared without case, because Spark lower-cases some of them.
     """
@@ -89,7 +89,10 @@ class SparkTable:
 
 
 def open_table(session: SparkSession, path: str) -> SparkTable:
-    """The table at a path or URI; nothing is read yet. What one call read, the next does not read again."""
+    """Returns the table at a path or URI.
+
+    Nothing is read yet. What one call read, the next does not read again.
+    """
     if not path or path.isspace():
         raise ConfigError("the path of a table is empty", hint="name the directory of the table")
     place = place_of(session, path)
@@ -105,7 +108,7 @@ def open_table(session: SparkSession, path: str) -> SparkTable:
 def snapshot_of(
     session: SparkSession, table: SparkTable, version: Any = None, timestamp: Any = None
 ) -> Snapshot:
-    """The version asked for by number or by time, the newest if neither is given."""
+    """Returns the version asked for by number or by time, the newest if neither is given."""
     if version is not None and timestamp is not None:
         raise ConfigError("versionAsOf and timestampAsOf exclude each other", hint="give one of them")
     if version is not None:
@@ -122,7 +125,10 @@ def _version(value: Any) -> int:
 
 
 def _milliseconds(session: SparkSession, value: Any) -> int:
-    """Text is read as Spark reads CAST(… AS TIMESTAMP), in the session's zone; a number is microseconds."""
+    """Returns text is read as Spark reads CAST(… AS TIMESTAMP), in the session's zone.
+
+    A number is microseconds.
+    """
     if isinstance(value, int):
         return value // 1000
     found = parse_timestamp(str(value))
@@ -150,5 +156,5 @@ NAMES: Final = frozenset(
 
 
 def is_ours(source: str) -> bool:
-    """Whether a format name, in any case, means a table of ours."""
+    """Returns whether a format name, in any case, means a table of ours."""
     return source.lower() in NAMES

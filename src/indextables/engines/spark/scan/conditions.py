@@ -88,7 +88,10 @@ class _Frame:
 
 
 def to_predicate(expression: Any) -> Predicate:
-    """The condition of a Catalyst expression; its And, Or and Not are kept around opaque parts."""
+    """Returns the condition of a Catalyst expression.
+
+    Its And, Or and Not are kept around opaque parts.
+    """
     try:
         nodes = json.loads(expression.toJSON())
     except (Py4JError, ValueError) as e:
@@ -97,7 +100,7 @@ def to_predicate(expression: Any) -> Predicate:
 
 
 def has_subquery(nodes: Sequence[Node]) -> bool:
-    """True if a node holds a whole plan: a subquery, or a filter that waits for one."""
+    """Returns True if a node holds a whole plan: a subquery, or a filter that waits for one."""
     kinds = (str(node["class"]).rpartition(".")[2] for node in nodes)
     return any(
         "Subquery" in kind or kind in {"ListQuery", "Exists", "DynamicPruningExpression"}
@@ -106,7 +109,7 @@ def has_subquery(nodes: Sequence[Node]) -> bool:
 
 
 def _read(nodes: Sequence[Node], expression: Any) -> _Part:
-    """One pass over the pre-order list with a stack of open nodes: no tree is too deep."""
+    """Returns one pass over the pre-order list with a stack of open nodes: no tree is too deep."""
     if has_subquery(nodes):
         # Catalyst counts the nodes of a subquery's plan too; the JSON does not.
         expression = None
@@ -129,7 +132,7 @@ def _read(nodes: Sequence[Node], expression: Any) -> _Part:
 
 
 def _combine(frame: _Frame, expression: Any) -> _Part:
-    """The meaning of a node whose children are read; Opaque where there is none for us."""
+    """Returns the meaning of a node whose children are read; Opaque where there is none for us."""
     try:
         part = _READERS.get(frame.kind, _unreadable)(frame, expression)
     except (Py4JError, LookupError, ValueError, TypeError, SchemaError):
@@ -173,7 +176,7 @@ def _columns(parts: Sequence[_Part]) -> tuple[FieldPath, ...]:
 
 
 def _condition(part: _Part) -> Predicate:
-    """The part in a place where Catalyst wants a boolean."""
+    """Returns the part in a place where Catalyst wants a boolean."""
     match part:
         case Column(ref, Field(type=kind)):
             return BoolRef(ref) if kind == _BOOLEAN else Opaque(path_text(ref.path), (ref.path,))
@@ -222,7 +225,7 @@ def _struct_field(frame: _Frame, _: Any) -> _Part | None:
 
 
 def _cast(frame: _Frame, _: Any) -> _Part | None:
-    """A cast that keeps value and order may be left out: the comparison comes out the same."""
+    """Returns a cast that keeps value and order may be left out: the comparison comes out the same."""
     if not (frame.parts and isinstance(column := frame.parts[0], Column)):
         return None
     target = _field_from_json(json.dumps({"name": "cast", "type": frame.node["dataType"]})).type
@@ -237,7 +240,7 @@ def _literal(frame: _Frame, expression: Any) -> _Part | None:
 
 
 def _jvm_node(frame: _Frame, expression: Any) -> Any:
-    """The object behind a node: Catalyst numbers its nodes in the order of the JSON."""
+    """Returns the object behind a node: Catalyst numbers its nodes in the order of the JSON."""
     if expression is None:
         raise LookupError(frame.kind)
     found = expression.apply(frame.index)

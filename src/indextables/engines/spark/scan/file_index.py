@@ -29,13 +29,13 @@ class TableFileIndex:
 
     @jvm_callback
     def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:  # noqa: N802
-        """The files that may hold rows, by partition."""
+        """Returns the files that may hold rows, by partition."""
         plan = self.scan.plan(partition_filters, data_filters)
         return self.scan.files.directories(plan.rows)
 
     @jvm_callback
     def rootPaths(self) -> Any:  # noqa: N802
-        """What a plan shows as the location: the table in words, then its directory.
+        """Returns what a plan shows as the location: the table in words, then its directory.
 
         The words are a path for display only; by the directory Spark knows what a query reads.
         """
@@ -50,7 +50,7 @@ class TableFileIndex:
 
     @jvm_callback
     def inputFiles(self) -> Any:  # noqa: N802
-        """Every file of the snapshot."""
+        """Returns every file of the snapshot."""
         return self.scan.files.paths()
 
     def refresh(self) -> None:
@@ -58,24 +58,24 @@ class TableFileIndex:
 
     @jvm_callback
     def sizeInBytes(self) -> int:  # noqa: N802
-        """The size of all files; Spark decides by it whether to broadcast the table."""
+        """Returns the size of all files; Spark decides by it whether to broadcast the table."""
         return int(np.sum(self.scan.files.sizes))
 
     def partitionSchema(self) -> Any:  # noqa: N802
-        """The partition columns."""
+        """Returns the partition columns."""
         return self._partition_schema
 
     def isTimeTravel(self) -> bool:  # noqa: N802
-        """False: this asks about a feature of other formats."""
+        """Returns False: this asks about a feature of other formats."""
         return False
 
     @jvm_callback
     def metadataOpsTimeNs(self) -> Any:  # noqa: N802
-        """Unknown to Spark's metrics; the log line has it."""
+        """Returns unknown to Spark's metrics; the log line has it."""
         return jvm_tools().none
 
     def toString(self) -> str:  # noqa: N802
-        """Names the table and version, so that equal text means equal rows."""
+        """Returns names the table and version, so that equal text means equal rows."""
         return self.scan.identity
 
     def hashCode(self) -> int:  # noqa: N802
@@ -84,7 +84,7 @@ class TableFileIndex:
 
     @jvm_callback
     def equals(self, other: Any) -> bool:
-        """Same table, same version. Another index arrives as itself or as a JVM object."""
+        """Returns same table, same version. Another index arrives as itself or as a JVM object."""
         return other is not None and bool(other.toString() == self.toString())
 
     class Java:

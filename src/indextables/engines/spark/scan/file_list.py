@@ -48,12 +48,12 @@ class FileList:
 
     @property
     def partition_columns(self) -> StructType:
-        """What Spark knows of a file before it opens it."""
+        """Returns what Spark knows of a file before it opens it."""
         return self._groups.columns
 
     @cached_property
     def sizes(self) -> npt.NDArray[np.int64]:
-        """Bytes per file."""
+        """Returns bytes per file."""
         known = self.snapshot.column("size")
         if not known.null_count:
             return np.asarray(known, np.int64)
@@ -70,7 +70,7 @@ class FileList:
 
     @cached_property
     def reader_options(self) -> Mapping[str, str]:
-        """What Spark's Parquet reader must be told to read these files right."""
+        """Returns what Spark's Parquet reader must be told to read these files right."""
         return reader_options(self.snapshot)
 
     @cached_property
@@ -78,15 +78,15 @@ class FileList:
         return build_rows(self._groups, self._session)
 
     def paths(self) -> Any:
-        """Every file as a String[] of URIs."""
+        """Returns every file as a String[] of URIs."""
         return jvm_tools().strings(self._uris(np.ones(len(self.sizes), np.bool_)))
 
     def partitions_matching(self, filters: Any) -> FileMask:
-        """True for the files in partitions for which Spark finds all these filters TRUE."""
+        """Returns True for the files in partitions for which Spark finds all these filters TRUE."""
         return matching_groups(filters, self._groups, self._rows)[self._groups.group]
 
     def directories(self, mask: FileMask) -> Any:
-        """The kept files as a Scala Seq of PartitionDirectory, one per partition that has any."""
+        """Returns the kept files as a Scala Seq of PartitionDirectory, one per partition that has any."""
         tools = jvm_tools()
         if not self.partition_columns.fields:
             made = tools.partition_directory(tools.empty_row, self._files(mask))
@@ -99,7 +99,7 @@ class FileList:
         return rows.zip(ranges).map(handles().directories_of(self._files(mask))).toSeq()
 
     def _files(self, mask: FileMask) -> Any:
-        """The kept files, those of one partition next to each other, as a Scala IndexedSeq."""
+        """Returns the kept files, those of one partition next to each other, as a Scala IndexedSeq."""
         ordered = mask if self._groups.order is None else mask[self._groups.order]
         if self._statuses is None and np.count_nonzero(mask) * _FEW < len(mask):
             return self._build(ordered)

@@ -23,7 +23,10 @@ _REPLACEMENT: Final = "\ufffd"
 
 
 def literal_of(node: Mapping[str, Any], jvm_node: Callable[[], Any]) -> Literal | None:
-    """The constant of a Literal node with its type; None where its value cannot be known for sure."""
+    """Returns the constant of a Literal node with its type.
+
+    None where its value cannot be known for sure.
+    """
     kind = _type_of(node["dataType"])
     if node["value"] is None:
         return Literal(None, kind)
@@ -62,7 +65,7 @@ def _number(text: str, kind: DataType) -> Any:
 
 
 def _typed(value: Any, kind: DataType) -> Literal | None:
-    """A value in Catalyst's internal form: days, microseconds, raw bytes."""
+    """Returns a value in Catalyst's internal form: days, microseconds, raw bytes."""
     match kind:
         case _ if value is None:
             return None
@@ -80,7 +83,10 @@ def _typed(value: Any, kind: DataType) -> Literal | None:
 
 
 def values_of_set(in_set: Any, kind: DataType) -> tuple[Literal, ...] | None:
-    """The list of an InSet node, NULL included; None, never a shorter list, if one cannot be read."""
+    """Returns the list of an InSet node, NULL included.
+
+    None, never a shorter list, if one cannot be read.
+    """
     tools = jvm_tools()
     members = in_set.hset()
     match kind:
@@ -105,7 +111,7 @@ def _decimal(text: str) -> Decimal:
 
 
 def _from_jackson(value: Any, kind: DataType) -> Any:
-    """A set's member as Jackson writes it: UTF8String as an object, bytes in base64, NaN as text."""
+    """Returns a set's member as Jackson writes it: UTF8String as an object, bytes in base64, NaN as text."""
     match kind:
         case _ if value is None:
             return None

@@ -20,7 +20,7 @@ _MISSING: Final = "FAILED_READ_FILE.FILE_NOT_EXIST"
 
 
 def unreadable_file(error: Any) -> StorageError | None:
-    """What this exception of the JVM says about a file of a table of ours; None if nothing."""
+    """Returns what this exception of the JVM says about a file of a table of ours; None if nothing."""
     if not str(error.toString()).startswith(_FAILED):
         return None
     path = error.getMessageParameters().get("path")
@@ -45,7 +45,7 @@ def unreadable_file(error: Any) -> StorageError | None:
 
 
 def _owner(path: str) -> tuple[NativeScan, str] | None:
-    """The newest version that a DataFrame reads and that has this file, and the file's key in it."""
+    """Returns the newest version that a DataFrame reads and that has this file, and the file's key in it."""
     spellings = {_plain(path), _plain(unquote(path))}
     newest_first = sorted(known_scans(), key=lambda scan: -scan.snapshot.version)
     for scan in newest_first:

@@ -43,7 +43,7 @@ def table_frame(
     read_optimized: bool = False,
     with_slice: bool = False,
 ) -> DataFrame:
-    """The rows of this version, and with them their slices where asked for (`lineage.SLICE`).
+    """Returns the rows of this version, and with them their slices where asked for (`lineage.SLICE`).
 
     `read_optimized` shows base files alone: rows as they were when each slice was compacted last.
     """
@@ -94,7 +94,7 @@ class _Merge:
         return reduce(DataFrame.union, parts)
 
     def _scan(self, name: str, mask: FileMask) -> DataFrame:
-        """The rows of these files as they are."""
+        """Returns the rows of these files as they are."""
         part = Part(f"{name} with slice" if self.with_slice else name, mask, lineage=self.with_slice)
         return self._native(part).select(*map(_column, self.names))
 
@@ -109,13 +109,13 @@ class _Merge:
         )
 
     def _keys(self, name: str, mask: FileMask) -> DataFrame:
-        """The keys in these log files; where they come from is with each."""
+        """Returns the keys in these log files; where they come from is with each."""
         schema = self.snapshot.schema
         columns = StructType(tuple(f for f in schema if f.name in self.rule.key))
         return self._native(Part(name, mask, columns, lineage=True, is_sliced=False))
 
     def _unhidden(self, found: PrunedSlices, merged: FileMask) -> DataFrame:
-        """The rows of these files whose key is in no newer log of their slice.
+        """Returns the rows of these files whose key is in no newer log of their slice.
 
         The partition is the slice's own. It is compared too, because Spark then uses a filter on the
         partition for the logs as well; but it does so only where it is compared with `=`, so slices in a
@@ -141,7 +141,7 @@ class _Merge:
         return rows.join(logs, hidden, "left_anti").select(*map(_column, self.names))
 
     def _has_null(self, partitions: list[str]) -> FileMask:
-        """Where a file's partition is NULL in one of these columns."""
+        """Returns where a file's partition is NULL in one of these columns."""
         found = np.zeros(self.snapshot.num_files, np.bool_)
         if partitions:
             values = as_array(self.snapshot.column("partition_values"))
@@ -151,7 +151,7 @@ class _Merge:
         return found
 
     def _combined(self, slices: Slices, found: PrunedSlices, merged: FileMask) -> DataFrame:
-        """The rows of these slices put together: each column from the newest file that sets it."""
+        """Returns the rows of these slices put together: each column from the newest file that sets it."""
         constant = (
             *self.rule.key,
             *(p for p in self.snapshot.partition_columns if p not in self.rule.key),
@@ -193,7 +193,7 @@ def _seq_of(name: str) -> str:
 
 
 def _unset(slices: Slices, files: FileMask, name: str) -> list[int]:
-    """The numbers of those of the files that say nothing about this column."""
+    """Returns the numbers of those of the files that say nothing about this column."""
     if slices.sets is None:
         return []
     numbers: list[int] = np.flatnonzero(files & ~slices.sets.setting(name)).tolist()
@@ -201,7 +201,7 @@ def _unset(slices: Slices, files: FileMask, name: str) -> list[int]:
 
 
 def _newest_value(name: str, unset: list[int]) -> tuple[Column, Column]:
-    """The column of the newest row that sets it, and how new that is."""
+    """Returns the column of the newest row that sets it, and how new that is."""
     age = F.col(SEQ)
     if unset:
         age = F.when(~F.col(FILE).isin(unset), age)

@@ -45,7 +45,7 @@ class NativeScan:
 
     @property
     def label(self) -> str:
-        """The table in a line of a log."""
+        """Returns the table in a line of a log."""
         part = f" {self.part.name}" if self.part else ""
         return f"IndexTables[{self.location}] v{self.snapshot.version}{part}"
 
@@ -64,7 +64,10 @@ class NativeScan:
         return f"IndexTables[{self.root}] v{snapshot.version} {snapshot.metadata.id} {commit}"
 
     def plan(self, partition_filters: Any, data_filters: Any) -> Plan:
-        """The splits that may hold rows; partition filters are applied exactly, the others soundly."""
+        """Returns the splits that may hold rows.
+
+        Partition filters are applied exactly, the others soundly.
+        """
         within = None
         if partition_filters.length():
             within = self.files.partitions_matching(partition_filters)
@@ -74,7 +77,7 @@ class NativeScan:
         return plan
 
     def _planned(self, conditions: Sequence[Predicate], within: FileMask | None) -> Plan:
-        """A condition that our binder refuses skips nothing: a scan never fails where Spark would not."""
+        """Returns a condition that our binder refuses skips nothing: a scan never fails where Spark would not."""
         try:
             return self._plan(conditions, within)
         except (PredicateError, UnknownColumnError) as e:
@@ -98,16 +101,16 @@ _scans: Final[WeakValueDictionary[str, NativeScan]] = WeakValueDictionary()
 
 
 def register(scan: NativeScan) -> NativeScan:
-    """The scan itself, to be found again by what its index prints in the JVM."""
+    """Returns the scan itself, to be found again by what its index prints in the JVM."""
     _scans[scan.identity] = scan
     return scan
 
 
 def known_scans() -> list[NativeScan]:
-    """The scans that a DataFrame uses."""
+    """Returns the scans that a DataFrame uses."""
     return list(_scans.values())
 
 
 def find_scan(identity: str) -> NativeScan | None:
-    """The scan with this identity, as long as a DataFrame uses it."""
+    """Returns the scan with this identity, as long as a DataFrame uses it."""
     return _scans.get(identity)

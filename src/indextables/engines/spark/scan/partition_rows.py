@@ -46,19 +46,19 @@ class PartitionGroups:
 
     @property
     def count(self) -> int:
-        """The number of groups."""
+        """Returns the number of groups."""
         return len(self.texts)
 
     @cached_property
     def order(self) -> npt.NDArray[np.int64] | None:
-        """The files with those of one group next to each other; None if they already are."""
+        """Returns the files with those of one group next to each other; None if they already are."""
         if self.count < 2 or bool((np.diff(self.group) >= 0).all()):
             return None
         return np.argsort(self.group, kind="stable")
 
 
 def partition_groups(snapshot: Snapshot) -> PartitionGroups:
-    """Which files share all their partition values."""
+    """Returns which files share all their partition values."""
     names = snapshot.partition_columns
     columns = StructType(tuple(f for name in names for f in snapshot.schema if f.name == name))
     group = np.zeros(snapshot.num_files, np.int64)
@@ -76,7 +76,7 @@ def partition_groups(snapshot: Snapshot) -> PartitionGroups:
 
 
 def file_groups(snapshot: Snapshot, lineage: Lineage) -> PartitionGroups:
-    """Every file by itself: with its partition values, and with where its rows come from."""
+    """Returns every file by itself: with its partition values, and with where its rows come from."""
     partitions = partition_groups(snapshot)
     origins = zip(partitions.group.tolist(), lineage.texts(), strict=True)
     texts = tuple((*partitions.texts[group], *origin) for group, origin in origins)
@@ -85,7 +85,7 @@ def file_groups(snapshot: Snapshot, lineage: Lineage) -> PartitionGroups:
 
 
 def build_rows(groups: PartitionGroups, session: Any) -> Any:
-    """A Scala IndexedSeq with one InternalRow per group.
+    """Returns a Scala IndexedSeq with one InternalRow per group.
 
     Built from JSON by Spark's own parser in one call: py4j would send a small long as an Integer,
     and a row that holds an Integer where a Long belongs fails while it is read.
@@ -107,7 +107,7 @@ def build_rows(groups: PartitionGroups, session: Any) -> Any:
 
 
 def _internal_type(kind: DataType) -> str:
-    """The type whose values Catalyst stores in the same form: a date is an int of days."""
+    """Returns the type whose values Catalyst stores in the same form: a date is an int of days."""
     match kind:
         case PrimitiveType("date"):
             return "int"
@@ -141,7 +141,7 @@ def _internal(text: str | None, kind: DataType) -> Any:
 
 
 def matching_groups(filters: Any, groups: PartitionGroups, rows: Any) -> npt.NDArray[np.bool_]:
-    """One bit per group: whether Spark's own evaluation of all filters is TRUE for its values.
+    """Returns one bit per group: whether Spark's own evaluation of all filters is TRUE for its values.
 
     A filter sees only the groups that those before it leave, as the right side of Spark's AND does:
     `p <> 'x' AND CAST(p AS INT) = 1` fails for `x` otherwise. One that fails is asked again when the
@@ -178,7 +178,7 @@ def _evaluate(predicate: Any, attributes: Any, rows: Any, tools: JvmTools) -> np
 
 
 def _attributes(predicates: Sequence[Any], columns: StructType, tools: JvmTools) -> Any:
-    """The partition columns in the order of the rows, as the very attributes the filters name."""
+    """Returns the partition columns in the order of the rows, as the very attributes the filters name."""
     named: dict[str, Any] = {}
     for predicate in predicates:
         references = predicate.references().toSeq()

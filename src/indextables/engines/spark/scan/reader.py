@@ -29,7 +29,7 @@ def read_table(
     options: Mapping[str, Any] | None = None,
     pinned: Snapshot | None = None,
 ) -> DataFrame:
-    """The table at this path, pinned to its newest version or the one the options name."""
+    """Returns the table at this path, pinned to its newest version or the one the options name."""
     given = checked_options(options or {})
     table = open_table(session, path)
     snapshot = pinned
@@ -42,7 +42,7 @@ def read_table(
 
 
 def one_path(path: Any, options: Mapping[str, str]) -> str:
-    """The one path of a read, from the argument or from the option."""
+    """Returns the one path of a read, from the argument or from the option."""
     given = {key.lower(): value for key, value in options.items()}
     paths = [path] if isinstance(path, str) else list(path or ())
     if not paths and "path" in given:
@@ -66,7 +66,7 @@ def refuse_schema(*, is_given: bool) -> None:
 
 
 def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options by their proper names; one that means nothing is an error."""
+    """Returns the options by their proper names; one that means nothing is an error."""
     Config.of(session=options).validate()
     found: dict[str, Any] = {}
     for key, value in options.items():

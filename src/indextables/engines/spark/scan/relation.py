@@ -45,7 +45,7 @@ class Part:
     """False to read every file for itself: the keys of log files, whatever their rows mean."""
 
     def of(self, snapshot: Snapshot) -> Snapshot:
-        """A snapshot of just these files."""
+        """Returns a snapshot of just these files."""
         part = snapshot.part(self.mask)
         return part if self.is_sliced else part.unsliced()
 
@@ -59,7 +59,7 @@ def native_frame(
     *,
     part: Part | None = None,
 ) -> DataFrame:
-    """A DataFrame over this version of the table, pinned to it however often it is used.
+    """Returns a DataFrame over this version of the table, pinned to it however often it is used.
 
     The rows of each file as they are: what log files hide is `merge_read`'s to leave out.
     """
@@ -94,7 +94,7 @@ _lock: Final = threading.Lock()
 
 
 def _files(session: SparkSession, snapshot: Snapshot, root: str, part: Part | None) -> FileList:
-    """The files of this version, or of a part of it, built once however many DataFrames read it."""
+    """Returns the files of this version, or of a part of it, built once however many DataFrames read it."""
     version = (snapshot.metadata.id, str(snapshot.version), str(snapshot.commit_id))
     key = (application_of(session), root, *version, part.name if part else "")
     with _lock:

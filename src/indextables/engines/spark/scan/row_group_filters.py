@@ -55,7 +55,7 @@ def reader_options(snapshot: Snapshot) -> dict[str, str]:
 
 
 def _may_hold_zero(snapshot: Snapshot, path: FieldPath) -> FileMask:
-    """True for the files whose bounds do not exclude both zeros."""
+    """Returns True for the files whose bounds do not exclude both zeros."""
     stats = snapshot.index().column(path)
     if stats.lo is None or stats.hi is None:
         return stats.may_value
@@ -64,7 +64,7 @@ def _may_hold_zero(snapshot: Snapshot, path: FieldPath) -> FileMask:
 
 
 def _may_hold_nan(snapshot: Snapshot, path: FieldPath) -> FileMask:
-    """True for the files that the log does not say to be free of NaN."""
+    """Returns True for the files that the log does not say to be free of NaN."""
     source = snapshot.index().source
     counts = source.count("nan", path)
     if counts is None:
@@ -75,7 +75,7 @@ def _may_hold_nan(snapshot: Snapshot, path: FieldPath) -> FileMask:
 
 
 def _foreign(snapshot: Snapshot) -> FileMask:
-    """True for the files of other writers: their bounds may not cover NaN."""
+    """Returns True for the files of other writers: their bounds may not cover NaN."""
     own = pc.match_substring_regex(snapshot.column("key"), _OWN_FILES)
     return ~np.asarray(own, np.bool_)
 

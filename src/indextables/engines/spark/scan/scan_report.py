@@ -46,32 +46,32 @@ class QueryScans:
 
     @property
     def total_files(self) -> int:
-        """Splits in the tables, counted once per scan."""
+        """Returns splits in the tables, counted once per scan."""
         return sum(scan.report.total_files for scan in self.scans)
 
     @property
     def kept_files(self) -> int:
-        """Splits that are read."""
+        """Returns splits that are read."""
         return sum(scan.report.kept_files for scan in self.scans)
 
     @property
     def skipped_files(self) -> int:
-        """Splits that are not opened."""
+        """Returns splits that are not opened."""
         return self.total_files - self.kept_files
 
     @property
     def total_bytes(self) -> int:
-        """Bytes in the tables, counted once per scan."""
+        """Returns bytes in the tables, counted once per scan."""
         return sum(scan.report.total_bytes for scan in self.scans)
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes of the splits that are read."""
+        """Returns bytes of the splits that are read."""
         return sum(scan.report.kept_bytes for scan in self.scans)
 
     @property
     def skipped_bytes(self) -> int:
-        """Bytes that need not be read."""
+        """Returns bytes that need not be read."""
         return self.total_bytes - self.kept_bytes
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ class QueryScans:
 
 
 def last_scan(frame: Any) -> QueryScans:
-    """What the scans of this DataFrame read and skip, as Spark planned them.
+    """Returns what the scans of this DataFrame read and skip, as Spark planned them.
 
     Dynamic partition pruning can skip more while the query runs; this is what is known before.
     """
@@ -93,7 +93,7 @@ def last_scan(frame: Any) -> QueryScans:
 
 
 def reads_table(frame: DataFrame, root: str) -> bool:
-    """Whether rows of the table at this root are among those that the frame is computed from."""
+    """Returns whether rows of the table at this root are among those that the frame is computed from."""
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
     locations = (
         _location(leaf)
@@ -105,7 +105,10 @@ def reads_table(frame: DataFrame, root: str) -> bool:
 
 
 def _location(leaf: Any) -> str | None:
-    """What the index of a scan of files says of itself; None for other leaves of a logical plan."""
+    """Returns what the index of a scan of files says of itself.
+
+    None for other leaves of a logical plan.
+    """
     if leaf.nodeName() != "LogicalRelation":
         return None
     relation = leaf.relation()
@@ -130,7 +133,7 @@ class _Planned:
 
 
 def _reports(found: Iterable[tuple[Any, NativeScan]]) -> Iterator[ScanReport]:
-    """One report per read of a table: a table with log files is read by several scans at once."""
+    """Yields one report per read of a table: a table with log files is read by several scans at once."""
     reads: dict[tuple[str, int], list[_Planned]] = {}
     seen: Counter[str] = Counter()
     for node, scan in found:
@@ -145,7 +148,7 @@ def _reports(found: Iterable[tuple[Any, NativeScan]]) -> Iterator[ScanReport]:
 
 
 def _together(parts: Sequence[_Planned]) -> PruneReport:
-    """What the scans of parts of one version read; a file that two of them open counts once."""
+    """Returns what the scans of parts of one version read; a file that two of them open counts once."""
     first = parts[0].scan.part
     assert first is not None
     whole, kept = first.whole, np.zeros(first.whole.num_files, np.bool_)
@@ -179,7 +182,10 @@ def _static(filters: Any) -> Any:
 
 
 def _our_scans(plan: Any) -> Iterator[tuple[Any, NativeScan]]:
-    """The scans below a physical plan, in subqueries and cached plans too; each exchange once."""
+    """Yields the scans below a physical plan, in subqueries and cached plans too.
+
+    Each exchange once.
+    """
     todo = [plan]
     while todo:
         node = todo.pop()

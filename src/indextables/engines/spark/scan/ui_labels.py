@@ -37,7 +37,7 @@ class Query:
         self._splits: dict[int, str] = {}
 
     def described_now(self) -> Any | None:
-        """The scan at hand, where the JVM tells: it holds its own lock while its text is made, once."""
+        """Returns the scan at hand, where the JVM tells: it holds its own lock while its text is made, once."""
         if self._scans is None:
             self._scans = list(_scans(self._execution.executedPlan()))
             self._to_come.extend(self._scans)
@@ -49,7 +49,7 @@ class Query:
         return None
 
     def splits_of(self, index: int) -> str | None:
-        """What all scans of the index with that number read."""
+        """Returns what all scans of the index with that number read."""
         if self._by_index is None:
             self._by_index = {}
             for scan in self._scans or ():
@@ -77,12 +77,12 @@ def describing(execution: Any) -> Iterator[None]:
 
 
 def _thread() -> int:
-    """The thread of the JVM that works for this one."""
+    """Returns the thread of the JVM that works for this one."""
     return int(_handles(jvm_tools()).current_thread().getId())
 
 
 def splits_read(index: Any) -> str | None:
-    """How many splits the scan of this index reads that is being described; None if that is not known.
+    """Returns how many splits the scan of this index reads that is being described; None if that is not known.
 
     A text is made more than once while a query runs, and the JVM tells for which scan only when its
     first one is made. The others speak for all scans of the index in the query.
@@ -113,12 +113,15 @@ def _count(scan: Any) -> int:
 
 
 def _number(scan: Any) -> int:
-    """The number in the JVM of the index that a scan reads; a scan does not say which of ours it is."""
+    """Returns the number in the JVM of the index that a scan reads.
+
+    A scan does not say which of ours it is.
+    """
     return int(_handles(jvm_tools()).identity(scan.relation().location()))
 
 
 def _current() -> Query | None:
-    """The query that is described at hand: the one of `explain`, or the one that starts to run."""
+    """Returns the query that is described at hand: the one of `explain`, or the one that starts to run."""
     if _explained and (explained := _explained.get(_thread())):
         return explained
     context = SparkContext._active_spark_context  # noqa: SLF001
@@ -133,7 +136,10 @@ def _current() -> Query | None:
 
 
 def _scans(plan: Any) -> Iterator[Any]:
-    """The scans of Parquet in a physical plan, in the order they are printed; cached ones come last."""
+    """Yields the scans of Parquet in a physical plan, in the order they are printed.
+
+    Cached ones come last.
+    """
     todo = deque([plan])
     while todo:
         part = todo.popleft()

@@ -33,7 +33,7 @@ class FixedValue(NamedTuple):
 def fixed_partition(
     session: SparkSession, statement: Insert, snapshot: Snapshot
 ) -> dict[str, FixedValue]:
-    """The fixed values by the table's names of the columns; only partition columns have one."""
+    """Returns the fixed values by the table's names of the columns; only partition columns have one."""
     types = {field.name: field.type for field in snapshot.schema}
     for name in (*statement.partition, *statement.open_partitions):
         if resolve(snapshot.schema, (name,))[0][0] not in snapshot.partition_columns:
@@ -61,7 +61,7 @@ def _fixed(session: SparkSession, name: str, text: str | None, kind: DataType) -
 
 
 def _physical(session: SparkSession, text: str, kind: DataType) -> Any:
-    """What Spark makes of the text; None if it is no value of that type, ANSI or not."""
+    """Returns what Spark makes of the text; None if it is no value of that type, ANSI or not."""
     value = F.lit(text).try_cast(spark_type(kind))
     match kind:
         case PrimitiveType("timestamp"):
@@ -134,7 +134,7 @@ def _refuse_in(column: Any) -> None:
 
 
 def partition_columns(transforms: Any) -> Iterator[str]:
-    """The columns that a table is to be partitioned by; only a column itself can be one."""
+    """Yields the columns that a table is to be partitioned by; only a column itself can be one."""
     for transform in each(transforms):
         if transform.name() != "identity":
             raise ConfigError(

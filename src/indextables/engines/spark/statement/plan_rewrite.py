@@ -25,13 +25,16 @@ _TIME_TRAVEL: Final = "RelationTimeTravel"
 
 
 def frame_of(session: SparkSession, plan: Any) -> DataFrame:
-    """A logical plan as a DataFrame; a command runs now, as `spark.sql` runs it."""
+    """Returns a logical plan as a DataFrame; a command runs now, as `spark.sql` runs it."""
     made = jvm_tools().dataset.ofRows(session._jsparkSession, plan)  # noqa: SLF001
     return DataFrame(made, session)
 
 
 def relation_path(session: SparkSession, plan: Any) -> str | None:
-    """The path that an unresolved relation (under an alias or not) names; None if it is not ours."""
+    """Returns the path that an unresolved relation (under an alias or not) names.
+
+    None if it is not ours.
+    """
     if plan.nodeName() == "SubqueryAlias":
         plan = plan.child()
     if plan.nodeName() != _RELATION:
@@ -40,7 +43,7 @@ def relation_path(session: SparkSession, plan: Any) -> str | None:
 
 
 def name_path(session: SparkSession, parts: Any) -> str | None:
-    """The path in a name of two parts, unless the catalog has such a table."""
+    """Returns the path in a name of two parts, unless the catalog has such a table."""
     if parts.length() != 2 or parts.apply(0).lower() != SHORT_NAME:
         return None
     path = str(parts.apply(1))
@@ -66,22 +69,22 @@ class Rewriter:
         ensure_callback_server_started(jvm_tools().gateway)  # type: ignore[no-untyped-call]
 
     def rewrite(self, plan: Any) -> Any:
-        """The plan with a native scan for every table of ours, in subqueries and CTEs too."""
+        """Returns the plan with a native scan for every table of ours, in subqueries and CTEs too."""
         return plan.transformWithSubqueries(self)
 
     @jvm_callback
     def isDefinedAt(self, node: Any) -> bool:  # noqa: N802
-        """Part of the Scala trait."""
+        """Returns part of the Scala trait."""
         return node.nodeName() in {_WITH, _RELATION, _TIME_TRAVEL}
 
     @jvm_callback
     def apply(self, node: Any) -> Any:
-        """Part of the Scala trait."""
+        """Returns part of the Scala trait."""
         return self._replacement(node) or node
 
     @jvm_callback
     def applyOrElse(self, node: Any, default: Any) -> Any:  # noqa: N802
-        """The one Catalyst calls: the replacement, or what it would do without us."""
+        """Returns the one Catalyst calls: the replacement, or what it would do without us."""
         return self._replacement(node) or default.apply(node)
 
     class Java:
@@ -128,7 +131,7 @@ class Rewriter:
         return {"timestampAsOf": row[0]}
 
     def _with(self, node: Any) -> Any:
-        """Catalyst's own transform does not descend into the bodies of CTEs."""
+        """Returns Catalyst's own transform does not descend into the bodies of CTEs."""
         tools = jvm_tools()
         rebuilt = []
         for i in range(node.cteRelations().length()):

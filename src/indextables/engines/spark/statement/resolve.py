@@ -17,7 +17,7 @@ _LOGICAL: Final = "org.apache.spark.sql.catalyst.plans.logical"
 
 
 def with_scans(expression: Any, rewriter: Rewriter) -> Any:
-    """The expression with a native scan for every table of ours in its subqueries."""
+    """Returns the expression with a native scan for every table of ours in its subqueries."""
     tools = jvm_tools()
     alias = tools.lookup("org.apache.spark.sql.catalyst.analysis.UnresolvedAlias")
     holder = tools.lookup(f"{_LOGICAL}.Project")(
@@ -35,7 +35,10 @@ class Resolved:
 
 
 def resolve_in(scope: DataFrame, expression: Any) -> Resolved:
-    """The expression over the columns of `scope` and no others; Spark's own error for other names."""
+    """Returns the expression over the columns of `scope` and no others.
+
+    Spark's own error for other names.
+    """
     frame = scope.select(column_of(expression).alias("value"))
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
     below = scope._jdf.queryExecution().analyzed()  # noqa: SLF001

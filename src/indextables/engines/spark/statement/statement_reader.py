@@ -77,7 +77,7 @@ def _insert(session: SparkSession, plan: Any) -> Statement | None:
 
 
 def _replace_where(criteria: Any) -> Any:
-    """The condition of REPLACE WHERE; REPLACE ON and REPLACE USING compare rows with rows."""
+    """Returns the condition of REPLACE WHERE; REPLACE ON and REPLACE USING compare rows with rows."""
     if criteria is None:
         return None
     kind = str(criteria.getClass().getSimpleName())
@@ -135,7 +135,7 @@ def _given(option: Any) -> Any | None:
 
 
 def _schema(plan: Any) -> StructType:
-    """The columns of CREATE TABLE as PySpark's type."""
+    """Returns the columns of CREATE TABLE as PySpark's type."""
     tools = jvm_tools()
     fields = tools.seq(column.toV1Column() for column in _each(plan.columns()))
     kind = tools.lookup("org.apache.spark.sql.types.DataTypes").createStructType(tools.as_java(fields))
@@ -143,7 +143,10 @@ def _schema(plan: Any) -> StructType:
 
 
 def _partition_spec(spec: Any) -> tuple[Mapping[str, str | None], tuple[str, ...]]:
-    """The fixed values of a PARTITION clause, and the columns without one; Some(null) is NULL."""
+    """Returns the fixed values of a PARTITION clause, and the columns without one.
+
+    Some(null) is NULL.
+    """
     found = jvm_tools().as_java(spec)
     values = {str(key): found.get(key) for key in found.keySet().toArray()}
     fixed = {key: value.get() for key, value in values.items() if value.isDefined()}

@@ -62,7 +62,7 @@ HANDLERS: dict[type[Any], Handler] = {}
 
 
 def carry_out(session: SparkSession, statement: Statement) -> DataFrame:
-    """The result of the statement; an empty DataFrame where there is nothing to show."""
+    """Returns the result of the statement; an empty DataFrame where there is nothing to show."""
     handler = HANDLERS.get(type(statement))
     if handler is None:
         raise IndexTablesError(
@@ -74,5 +74,5 @@ def carry_out(session: SparkSession, statement: Statement) -> DataFrame:
 
 
 def nothing(session: SparkSession) -> DataFrame:
-    """What Spark answers to a command that has nothing to show."""
+    """Returns what Spark answers to a command that has nothing to show."""
     return session.createDataFrame([], "nothing INT").select()

@@ -68,7 +68,10 @@ def refuse_explained_change(session: SparkSession, plan: Any) -> None:
 
 
 def _path(session: SparkSession, parts: Any) -> str | None:
-    """The path in the name, with or without the session's catalog before it; None if it is Spark's."""
+    """Returns the path in the name, with or without the session's catalog before it.
+
+    None if it is Spark's.
+    """
     catalogs = session._jsparkSession.sessionState().catalogManager()  # noqa: SLF001
     if (
         parts.length() == 3

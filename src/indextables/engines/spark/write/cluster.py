@@ -31,7 +31,7 @@ def cluster_splits(
     target: WriteTarget,
     clustering: Clustering | None,
 ) -> list[Written]:
-    """Each group as new splits of about the target's size, packed together or laid along a curve."""
+    """Returns each group as new splits of about the target's size, packed together or laid along a curve."""
     rows = read_groups(writer.session, writer.place, groups, target)
     sizes = [sum(split.size for split in splits) for splits in groups]
     files = sum(max(1, -(-size // target.split_bytes)) for size in sizes)
@@ -55,7 +55,7 @@ def cluster_splits(
 
 
 def _values_of(split: Split, _key: str) -> Mapping[str, str | None]:
-    """All files of a group have the partition of any of its splits."""
+    """Returns all files of a group have the partition of any of its splits."""
     return split.partition_values
 
 
@@ -71,7 +71,7 @@ def _along_curve(rows: DataFrame, clustering: Clustering, files: int, count: int
 
 
 def _place_function(ranker: Ranker, curve: Curve) -> Any:
-    """A function of Spark's on Arrow data; the executors need this package for it."""
+    """Returns a function of Spark's on Arrow data; the executors need this package for it."""
 
     def place(*columns: pa.Array) -> pa.Array:
         return pa.array(ranker.keys(columns, curve))

@@ -46,7 +46,7 @@ class SparkExecutor:
         return 10_000
 
     def prepare(self, data: Any) -> DataFrame:
-        """The DataFrame itself: it runs when it is written, once."""
+        """Returns the DataFrame itself: it runs when it is written, once."""
         if not isinstance(data, DataFrame):
             raise UnsupportedTypeError(
                 f"cannot write a {type(data).__module__}.{type(data).__qualname__} with Spark",
@@ -55,11 +55,11 @@ class SparkExecutor:
         return data
 
     def source_schema(self, data: DataFrame) -> StructType:
-        """The schema a table of exactly this data would have."""
+        """Returns the schema a table of exactly this data would have."""
         return frame_schema(data)
 
     def fetch(self, data: DataFrame) -> Any:
-        """All rows of the DataFrame as an Arrow table in this process."""
+        """Returns all rows of the DataFrame as an Arrow table in this process."""
         return data.toArrow()
 
     def write(
@@ -70,7 +70,7 @@ class SparkExecutor:
         merge: bool = False,
         within: Predicate | None = None,
     ) -> Written:
-        """The data as new splits; nothing is left behind if a row does not fit."""
+        """Returns the data as new splits; nothing is left behind if a row does not fit."""
         fitted = fit(data, target.schema, merge=merge, assign=self.assign)
         if within is not None:
             name = target.file_schema.names[0]
@@ -81,7 +81,10 @@ class SparkExecutor:
     def rewrite(
         self, splits: Sequence[Split], condition: Predicate, target: WriteTarget
     ) -> Mapping[str, Rewritten]:
-        """Each split without the rows the condition is TRUE for; untouched ones are left out."""
+        """Returns each split without the rows the condition is TRUE for.
+
+        Untouched ones are left out.
+        """
         return rewrite_splits(self._writer, splits, condition, target)
 
     def collect(
@@ -94,11 +97,11 @@ class SparkExecutor:
     def cluster(
         self, groups: Sequence[Sequence[Split]], target: WriteTarget, clustering: Any | None
     ) -> Sequence[Written]:
-        """Each group as new splits, packed together or laid along a curve, in one job."""
+        """Returns each group as new splits, packed together or laid along a curve, in one job."""
         return cluster_splits(self._writer, groups, target, clustering)
 
     def fold(self, pieces: Sequence[Piece], target: WriteTarget) -> Sequence[Written]:
-        """The rows each slice shows, as files of its own; a task per slice."""
+        """Returns the rows each slice shows, as files of its own; a task per slice."""
         return distribute(
             self.session, self.place.store, partial(_fold, self.place.store, target), pieces
         )
@@ -119,7 +122,7 @@ def spark_executor(session: Any, location: str) -> SparkExecutor:
 
 
 def _as_stored(frame: DataFrame, target: WriteTarget) -> DataFrame:
-    """The rows as they are read again: the empty text of a partition column is NULL in a path."""
+    """Returns the rows as they are read again: the empty text of a partition column is NULL in a path."""
     for column in target.schema:
         if column.name in target.partition_columns and column.type == PrimitiveType("string"):
             values = F.nullif(F.col(quoted(column.name)), F.lit(""))

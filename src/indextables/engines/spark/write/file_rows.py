@@ -34,7 +34,7 @@ _SCHEME: Final = r"^[A-Za-z][A-Za-z0-9+.-]*:/+"
 def read_files(
     session: SparkSession, place: Place, keys: Sequence[str], schema: StructType
 ) -> DataFrame:
-    """The rows of these files with the file columns of `schema`; what a file lacks is NULL.
+    """Returns the rows of these files with the file columns of `schema`; what a file lacks is NULL.
 
     StorageError if Spark would leave one out: a few names are never data to it, whatever the options say.
     """
@@ -63,7 +63,7 @@ def read_files(
 
 
 def _missing(error: AnalysisException, place: Place) -> ObjectNotFoundError | None:
-    """What Spark says of the first file that is not there, as our other readers say it."""
+    """Returns what Spark says of the first file that is not there, as our other readers say it."""
     if error.getCondition() != "PATH_NOT_FOUND":
         return None
     path = (error.getMessageParameters() or {}).get("path", "")
@@ -75,12 +75,12 @@ def _missing(error: AnalysisException, place: Place) -> ObjectNotFoundError | No
 
 
 def of_file(rows: DataFrame, name: str) -> Column:
-    """What Spark knows of the file a row comes from, also where a column of the table is called `_metadata`."""
+    """Returns what Spark knows of the file a row comes from, also where a column of the table is called `_metadata`."""
     return rows.metadataColumn("_metadata")[name]
 
 
 def key_of_row(place: Place, rows: DataFrame) -> Column:
-    """The key of the file a row comes from."""
+    """Returns the key of the file a row comes from."""
     path = F.regexp_replace(of_file(rows, "file_path"), _SCHEME, "")
     # Spark has the path percent-encoded, where a plus is a plus and not a space.
     path = F.url_decode(F.replace(path, F.lit("+"), F.lit("%2B")))
@@ -91,7 +91,7 @@ def key_of_row(place: Place, rows: DataFrame) -> Column:
 def read_groups(
     session: SparkSession, place: Place, groups: Sequence[Sequence[Split | Add]], table: WriteTarget
 ) -> DataFrame:
-    """The rows of these splits with all columns of the table, and the number of their group."""
+    """Returns the rows of these splits with all columns of the table, and the number of their group."""
     splits = [split for group in groups for split in group]
     numbers = [number for number, group in enumerate(groups) for _ in group]
     fields = [field for field in table.schema if field.name in table.partition_columns]
@@ -118,7 +118,7 @@ def check_all_read(rows: int, store: LogStore, splits: Sequence[Split]) -> None:
 
 
 def row_counts(store: LogStore, splits: Sequence[Split]) -> dict[str, int]:
-    """The rows of each split; from its footer where the log does not say."""
+    """Returns the rows of each split; from its footer where the log does not say."""
     known = {split.path: split.stats.num_records for split in splits}
     unknown = [key for key, rows in known.items() if rows is None]
     footers = read_footers(store.filesystem(), unknown)

@@ -40,7 +40,7 @@ from indextables.parquet.write.conform import check_fits
 
 
 def forbidden_nulls(values: Column, source: DataType, target: Field) -> Iterator[tuple[str, Column]]:
-    """Each part that may be NULL in the data and must not be in the table, and the condition that it is.
+    """Returns each part that may be NULL in the data and must not be in the table, and the condition that it is.
 
     What lies under a NULL parent does not count; the condition is then FALSE or NULL.
     """
@@ -79,7 +79,7 @@ def _part(values: Column, given: Field, wanted: Field, path: str) -> Iterator[tu
 
 
 def _any_of(items: Column, given: Field, wanted: Field, path: str) -> Iterator[tuple[str, Column]]:
-    """The same for every item of an array."""
+    """Yields the same for every item of an array."""
     names = [name for name, _ in _part(F.lit(None), given, wanted, path)]
     for at, name in enumerate(names):
         yield name, _has(items, given, wanted, at)
@@ -102,19 +102,19 @@ _UNSAFE: Final = "[\x00\x80-\x9f]"
 
 
 def not_null(values: Column, column: str) -> Column:
-    """The values, none of which is NULL."""
+    """Returns the values, none of which is NULL."""
     return F.when(values.isNotNull(), values).otherwise(_stop("null", column))
 
 
 def without(values: Column, forbidden: Iterable[tuple[str, Column]]) -> Column:
-    """The values, of which none has a NULL in one of these parts (a name, and where it is NULL)."""
+    """Returns the values, of which none has a NULL in one of these parts (a name, and where it is NULL)."""
     for part, is_null in forbidden:
         values = F.when(F.coalesce(is_null, F.lit(False)), _stop("null", part)).otherwise(values)
     return values
 
 
 def fitting(values: Column, cast: Column, column: str) -> Column:
-    """The cast values, none of which the cast lost."""
+    """Returns the cast values, none of which the cast lost."""
     return F.when(values.isNull() | cast.isNotNull(), cast).otherwise(_stop("value", column))
 
 
@@ -125,7 +125,7 @@ def nameable(text: Column, column: str) -> Column:
 
 
 def inside(values: Column, condition: Predicate) -> Column:
-    """The values of rows for which the bound condition is TRUE, and there are no others."""
+    """Returns the values of rows for which the bound condition is TRUE, and there are no others."""
     is_inside = F.expr(to_spark_sql(condition))
     return F.when(is_inside, values).otherwise(_stop("outside", to_sql(condition)))
 
@@ -146,7 +146,7 @@ def promises_in_words() -> Iterator[None]:
 
 
 def broken_promise(error: BaseException) -> IndexTablesError | None:
-    """The check that stopped a job, in words; None if something else did."""
+    """Returns the check that stopped a job, in words; None if something else did."""
     found = _MARK.search(str(error))
     if found is None:
         return None
@@ -185,7 +185,7 @@ _HINT: Final = (
 
 
 def frame_schema(frame: DataFrame) -> StructType:
-    """The schema a table of this data would have; UnsupportedTypeError names a type no table holds.
+    """Returns the schema a table of this data would have; UnsupportedTypeError names a type no table holds.
 
     Every column may be NULL, as in every file Spark writes: that a column of a query cannot be NULL
     says nothing about the next one.
@@ -194,7 +194,7 @@ def frame_schema(frame: DataFrame) -> StructType:
 
 
 def as_nullable(schema: StructType) -> StructType:
-    """The same columns, each of which may be NULL at every level."""
+    """Returns the same columns, each of which may be NULL at every level."""
     return StructType(tuple(replace(f, type=_nullable(f.type), nullable=True) for f in schema))
 
 
@@ -213,7 +213,7 @@ def _nullable(kind: DataType) -> DataType:
 def fit(
     frame: DataFrame, target: StructType, *, merge: bool = False, assign: bool = False
 ) -> DataFrame:
-    """The same rows with the table's columns, order, spelling and types; nothing runs yet.
+    """Returns the same rows with the table's columns, order, spelling and types; nothing runs yet.
 
     Values may only be widened. With `assign` they are converted as SQL's INSERT converts them, and a
     value that does not fit its column stops the job. With `merge` a nullable column may be left out.
@@ -227,7 +227,7 @@ def fit(
 
 
 def fit_value(values: Column, given: T.StructField, target: Field) -> Column:
-    """The value of an assignment as the column holds it, converted as SQL's INSERT converts it.
+    """Returns the value of an assignment as the column holds it, converted as SQL's INSERT converts it.
 
     SchemaMismatchError if the types exclude each other; a value that does not fit stops the job.
     """
@@ -249,7 +249,7 @@ def _source_fields(frame: DataFrame) -> list[Field | pa.Field]:
 
 
 def _source_field(field: T.StructField) -> Field | pa.Field:
-    """A column of a frame; one that is only NULL has no type yet."""
+    """Returns a column of a frame; one that is only NULL has no type yet."""
     if isinstance(field.dataType, T.NullType):
         return pa.field(field.name, pa.null())
     return schema_from_json(T.StructType([field]).json()).fields[0]
@@ -266,7 +266,7 @@ def _check(source: list[Any], target: StructType, *, merge: bool) -> None:
 
 
 def _column(source: Field | pa.Field | None, target: Field, given: Column | None = None) -> Column:
-    """The column of that name (or the given values) as the target has it."""
+    """Returns the column of that name (or the given values) as the target has it."""
     if source is None or isinstance(source, pa.Field):
         values = F.lit(None).cast(spark_type(target.type))
         may_be_null = True
@@ -281,7 +281,7 @@ def _column(source: Field | pa.Field | None, target: Field, given: Column | None
 
 
 def _aligned(values: Column, source: DataType, target: DataType) -> Column:
-    """The values as the target type; fields of structs are matched by name, at any depth."""
+    """Returns the values as the target type; fields of structs are matched by name, at any depth."""
     if _nullable(source) == _nullable(target):
         return values
     match source, target:
@@ -312,7 +312,10 @@ def _field(struct: Column, source: Field | None, target: Field) -> Column:
 def _assigned(
     frame: DataFrame, source: list[Any], target: StructType
 ) -> tuple[DataFrame, list[Field | pa.Field]]:
-    """Columns converted as an INSERT converts them; what INSERT would refuse is left as it is."""
+    """Returns columns converted as an INSERT converts them.
+
+    What INSERT would refuse is left as it is.
+    """
     wanted = {f.name.lower(): f for f in target}
     columns, fields = [], []
     for field in source:
@@ -338,6 +341,6 @@ def _can_assign(source: DataType, target: DataType) -> bool:
 
 
 def spark_type(kind: DataType) -> T.DataType:
-    """The type as PySpark has it."""
+    """Returns the type as PySpark has it."""
     text = schema_to_json(StructType((Field("_", kind),)))
     return T.StructType.fromJson(json.loads(text)).fields[0].dataType

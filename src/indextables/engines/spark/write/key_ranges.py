@@ -29,7 +29,7 @@ class KeyRange:
 
     @property
     def condition(self) -> Predicate:
-        """TRUE for every row with such a key, for statistics."""
+        """Returns TRUE for every row with such a key, for statistics."""
         ref = Ref((self.field.name,))
         literals = tuple(Literal(value, self.field.type) for value in self.values)
         if self.is_list:
@@ -38,7 +38,7 @@ class KeyRange:
 
     @property
     def filter(self) -> Column:
-        """The same for Spark."""
+        """Returns the same for Spark."""
         column = F.col(quoted(self.field.name))
         values = [_logical(value, self.field) for value in self.values]
         if self.is_list:
@@ -59,19 +59,19 @@ class Keys:
 
     @property
     def condition(self) -> Predicate:
-        """TRUE for every row that may have one of the keys."""
+        """Returns TRUE for every row that may have one of the keys."""
         return And(tuple(each.condition for each in self.ranges))
 
     @property
     def filter(self) -> Column | None:
-        """The same as a filter that reaches the files; None if nothing is known."""
+        """Returns the same as a filter that reaches the files; None if nothing is known."""
         if not self.ranges:
             return None
         return reduce(Column.__and__, (each.filter for each in self.ranges))
 
 
 def keys_of(rows: DataFrame, schema: StructType, key: Sequence[str]) -> Keys:
-    """What can be said about the keys of these rows in one look at them, or two if they are many."""
+    """Returns what can be said about the keys of these rows in one look at them, or two if they are many."""
     fields = [f for f in schema if f.name in key and is_known(f)]
     if not fields:
         return Keys()
@@ -96,7 +96,7 @@ def keys_of(rows: DataFrame, schema: StructType, key: Sequence[str]) -> Keys:
 
 
 def is_known(field: Field) -> bool:
-    """Whether values of this column can be carried to the driver and compared there."""
+    """Returns whether values of this column can be carried to the driver and compared there."""
     match field.type:
         case DecimalType() | PrimitiveType("string" | "date" | "timestamp"):
             return not field.metadata

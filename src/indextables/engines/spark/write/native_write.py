@@ -73,7 +73,10 @@ def _refuse_unwritable(place: Place, directory: str) -> None:
 
 
 def why_unwritable(error: Any, place: Place) -> StorageError | None:
-    """What this exception of the JVM, or a cause of it, says about the place; None if something else failed."""
+    """Returns what this exception of the JVM, or a cause of it, says about the place.
+
+    None if something else failed.
+    """
     root = place.root.partition("://")[2] or place.root
     while error is not None:
         text = str(error.toString()).partition("\n")[0]
@@ -130,7 +133,7 @@ class NativeWriter:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, frame: DataFrame, target: WriteTarget, by: str | None = None) -> Written:
-        """The frame (it fits: `fit`) as new splits, durable on return.
+        """Returns the frame (it fits: `fit`) as new splits, durable on return.
 
         With `by`, no file has rows of two values of that column: `directory_value` tells a file's own.
         """
@@ -144,7 +147,10 @@ class NativeWriter:
 
     @contextmanager
     def directory(self, target: WriteTarget) -> Iterator[str]:
-        """A fresh directory, gone again if anything fails in here; a broken promise is told in words."""
+        """A fresh directory, gone again if anything fails in here.
+
+        A broken promise is told in words.
+        """
         fresh = fresh_directory(self.session, self.place, target.directory)
         with fresh as location, promises_in_words():
             yield location
@@ -158,7 +164,10 @@ class NativeWriter:
         writer.save(location)
 
     def new_files(self, target: WriteTarget) -> list[NewFile]:
-        """What a job wrote into the target's directory, durable; files without rows are removed."""
+        """Returns what a job wrote into the target's directory, durable.
+
+        Files without rows are removed.
+        """
         store = self.place.store
         listed = [m for m in store.list(f"{target.directory}/") if m.key.endswith(".parquet")]
         keys = [meta.key for meta in listed]
@@ -174,14 +183,14 @@ class NativeWriter:
 
 
 def _as_directories(frame: DataFrame, target: WriteTarget, more: Sequence[str]) -> DataFrame:
-    """The columns of the files, then `more`, then the partition columns as their directories name them."""
+    """Returns the columns of the files, then `more`, then the partition columns as their directories name them."""
     partitions = [_field(target, name) for name in target.partition_columns]
     files = [F.col(quoted(name)) for name in (*target.file_schema.names, *more)]
     return frame.select([*files, *map(_directory_text, partitions)])
 
 
 def directory_value(key: str, target: WriteTarget) -> str:
-    """The value of the column `by` that a file was written for."""
+    """Returns the value of the column `by` that a file was written for."""
     segment = key.removeprefix(f"{target.directory}/").partition("/")[0]
     return unescape_segment(segment.partition("=")[2])
 
@@ -191,7 +200,7 @@ def _field(target: WriteTarget, name: str) -> Field:
 
 
 def _directory_text(column: Field) -> Column:
-    """A partition column as the text the log has for it, so that its directory's name is that text.
+    """Returns a partition column as the text the log has for it, so that its directory's name is that text.
 
     Spark would write a timestamp in the session's zone, where two instants of an autumn night look
     alike, and bytes as text that they are not.
@@ -227,7 +236,7 @@ def as_written(
     target: WriteTarget,
     partition_values: Callable[[str], Mapping[str, str | None]],
 ) -> Written:
-    """These files as splits whose statistics are short enough for the log."""
+    """Returns these files as splits whose statistics are short enough for the log."""
     adds, truncation = [], TruncationMetrics()
     for file in files:
         stats, shortened = truncate_stats(
@@ -251,7 +260,7 @@ def as_written(
 def _partition_values(
     key: str, target: WriteTarget, depth: int = 0
 ) -> Iterator[tuple[str, str | None]]:
-    """The values of a file's directory, typed by the schema and spelled as the log spells them.
+    """Yields the values of a file's directory, typed by the schema and spelled as the log spells them.
 
     `depth` is the number of directories above that say something else.
     """

@@ -23,7 +23,7 @@ from indextables.storage.base import LogStore
 def rewrite_splits(
     writer: NativeWriter, splits: Sequence[Split], condition: Predicate, target: WriteTarget
 ) -> dict[str, Rewritten]:
-    """Each split without the rows the condition is TRUE for; untouched ones are left out."""
+    """Returns each split without the rows the condition is TRUE for; untouched ones are left out."""
     store = writer.place.store
     seen = Observation()
     rows = read_groups(writer.session, writer.place, [[split] for split in splits], target)
@@ -47,7 +47,7 @@ def rewrite_splits(
 
 
 def group_files(files: Sequence[NewFile], target: WriteTarget) -> dict[int, list[NewFile]]:
-    """The files by the group whose rows they hold: it is in the name of their directory."""
+    """Returns the files by the group whose rows they hold: it is in the name of their directory."""
     found: dict[int, list[NewFile]] = {}
     for file in files:
         segment = file.key.removeprefix(f"{target.directory}/").partition("/")[0]
@@ -61,7 +61,7 @@ def _in_place_of(split: Split, files: Sequence[NewFile], target: WriteTarget) ->
 
 
 def _as_old_as(split: Split, add: Add) -> Add:
-    """The new file keeps the age of the rows it holds: newer log files still win over it."""
+    """Returns the new file keeps the age of the rows it holds: newer log files still win over it."""
     return replace(add, seq=split.seq, file_group=split.file_group, kind=split.kind)
 
 

@@ -44,7 +44,7 @@ def footer_stats(
     schema: StructType,
     columns: Sequence[FieldPath],
 ) -> list[SplitStats]:
-    """What the footer of each file, written by Spark just now, says about these leaves."""
+    """Returns what the footer of each file, written by Spark just now, says about these leaves."""
     read = partial(_read, store, schema, tuple(columns))
     if len(keys) <= MANY:
         return read(keys)
@@ -75,7 +75,7 @@ class Measurement:
 
     @property
     def leaves(self) -> list[Leaf]:
-        """The leaves asked for, in the schema's order."""
+        """Returns the leaves asked for, in the schema's order."""
         wanted = set(self.columns)
         return [leaf for leaf in leaves(self.schema) if leaf.path in wanted]
 
@@ -163,7 +163,10 @@ _SURELY_LONG: Final = 1024
 def fill_gaps(
     session: SparkSession, place: Place, stats: Mapping[str, SplitStats], target: WriteTarget
 ) -> dict[str, SplitStats]:
-    """The statistics of each file, complete; a job runs only if some are missing, on those files only."""
+    """Returns the statistics of each file, complete.
+
+    A job runs only if some are missing, on those files only.
+    """
     gaps = {key: tuple(_gaps(found, target)) for key, found in stats.items()}
     lacking = [key for key, columns in gaps.items() if columns]
     if not lacking:
@@ -202,7 +205,7 @@ def _would_be_dropped(path: FieldPath, truncation: TruncationOptions) -> bool:
 
 
 def _longest(columns: tuple[FieldPath, ...], truncation: TruncationOptions) -> dict[FieldPath, int]:
-    """One character more than is kept: enough to see that a text is too long, and to shorten it."""
+    """Returns one character more than is kept: enough to see that a text is too long, and to shorten it."""
     if not truncation.enabled:
         return {}
     return {path: truncation.rule(path).max_length + 1 for path in columns}
