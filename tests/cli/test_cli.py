@@ -81,7 +81,9 @@ def test_vacuum_deletes_nothing_without_apply(articles):
     before = set(articles.rglob("*.parquet"))
     listed = run_json("vacuum", articles, "--retention", "0 seconds")
     assert set(articles.rglob("*.parquet")) == before
-    deleted = run_json("vacuum", articles, "--retention", "0 seconds", "--apply")
+    deleted = run_json(
+        "vacuum", articles, "--retention", "0 seconds", "--allow-short-retention", "--apply"
+    )
     assert [f["path"] for f in deleted] == [f["path"] for f in listed]
     assert len(listed) == 1
     assert len(set(articles.rglob("*.parquet"))) == len(before) - 1

@@ -146,12 +146,15 @@ def test_last_checkpoint_has_the_fields_readers_expect():
     }
 
 
-def test_removes_older_than_the_retention_are_forgotten_by_a_checkpoint():
-    """No reader needs them any more; younger ones guard files against vacuum."""
-    now = 10_000_000_000_000
-    week = 7 * 24 * 3600 * 1000
-    log = new_log(None, add_of(1), add_of(2), add_of(3), now_ms=lambda: now)
-    log.commit(lambda s: rewriting(remove_of(1, now - week - 1), remove_of(2, now - week + 1)))
+def test_removes_older_than_two_retentions_are_forgotten_by_a_checkpoint():
+    """Vacuum waits half a retention longer than one, and a file without a version in its name needs its remove."""
+    now, week = 10_000_000_000_000, 7 * 24 * 3600 * 1000
+    clock = [now - 3 * week]
+    log = new_log(None, add_of(1), add_of(2), add_of(3), now_ms=lambda: clock[0])
+    for number, moment in ((1, now - 2 * week - 1), (2, now - 2 * week + 1)):
+        clock[0] = moment
+        log.commit(lambda s, number=number: rewriting(remove_of(number)))
+    clock[0] = now
     log.checkpoint()
     assert TransactionLog(log.store).snapshot().tombstones.column("key").to_pylist() == [file_of(2)]
 

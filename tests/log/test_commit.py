@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from indextables.config import Config
+from indextables.core.predicate.nodes import Constant
 from indextables.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -19,7 +20,7 @@ from indextables.errors import (
 )
 from indextables.log.wire.actions import Protocol, Txn, Vacuum
 from indextables.log.wire.files import LogNames
-from indextables.log.commit.intent import Append, ChangeSchema, CommitPlan, Maintain
+from indextables.log.commit.intent import Append, ChangeSchema, CommitPlan, Maintain, SnapshotId
 from indextables.log.transaction_log import TransactionLog
 from support.faults import FaultyStore
 from support.logs import (
@@ -352,6 +353,31 @@ def test_a_writer_whose_winners_are_cleaned_up_before_it_sees_them_follows_the_n
     assert planned_on == ([0] if plan is appending else [0, 5])
     assert NAMES.commit(1) not in {meta.key for meta in store.list("")}
     assert numbers(done.snapshot) == numbers(TransactionLog(store).snapshot()) == [0, 1, 2, 3, 4, 5, 9]
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_a_planner_that_hands_back_the_plan_of_an_older_snapshot_is_refused(bound):
+    """It looks as if it had planned again, and what it says of the table is no longer so."""
+    log = new_log(None, add_of(0))
+    base = log.snapshot()
+    plan = rewriting(remove_of(0), add_of(9))
+    if bound:
+        plan = plan.bound(SnapshotId(base.version, base.commit_id))
+    log.commit(lambda s: rewriting(remove_of(0), add_of(1)))
+    with pytest.raises(CommitConflictError, match="version 0"):
+        handle(log.store).commit(lambda _: plan, base)
+    assert numbers(handle(log.store).snapshot()) == [1]
+
+
+def test_a_plan_without_a_planner_follows_its_winners_or_is_refused():
+    """An append by others is no reason to refuse it; the same file removed is."""
+    log = new_log(None, add_of(0))
+    base = log.snapshot()
+    plan = rewriting(remove_of(0), add_of(9), where=Constant(False))
+    log.commit(lambda s: appending(add_of(1)))
+    assert numbers(handle(log.store).commit(plan, base).snapshot) == [1, 9]
+    with pytest.raises(CommitConflictError, match="stands on what was read from version 0"):
+        handle(log.store).commit(plan, base)
 
 
 def test_a_commit_that_others_went_on_from_is_not_taken_back_after_a_cleanup():

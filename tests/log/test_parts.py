@@ -371,7 +371,7 @@ def test_parts_go_when_no_kept_checkpoint_names_them():
         clock[0] += 50 * day
         log.commit(lambda s, i=i: rewriting(remove_of(i), *(add_of(100 * i + j) for j in range(2))))
         log.checkpoint()
-    before = log.snapshot()
+    before = TransactionLog(log.store).snapshot()
     deleted = log.cleanup()
     listing = list_log(log.store, NAMES)
     used = {key for file in listing.checkpoints for key in parts_of(log.store, file)}

@@ -190,7 +190,11 @@ def test_a_writer_that_began_before_a_vacuums_mark_cannot_commit(memory):
 
     def vacuum(t):
         t.append(rows(70))
-        t.vacuum(apply=True, options={"spark.indextables.vacuum.retention": "0 seconds"})
+        t.vacuum(
+            apply=True,
+            allow_short_retention=True,
+            options={"spark.indextables.vacuum.retention": "0 seconds"},
+        )
 
     for mine in ("append", "delete part", "overwrite"):
         with pytest.raises(CommitConflictError, match="vacuum"):

@@ -18,13 +18,16 @@ from indextables.errors import (
     VersionNotFoundError,
 )
 from indextables.log.wire.actions import Remove
-from indextables.log.commit.intent import CommitPlan, Maintain
+from indextables.log.commit.intent import CommitPlan, Rewrite
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.append import append
 from indextables.ops.create import as_schema, create, new_metadata
 from indextables.ops.replace import replace_table
+from indextables.ops.restore import restore
+from indextables.ops.vacuum import vacuum
 from indextables.storage.open import open_store
 from indextables.table.table import Table
+from support.clocks import DAY, Machines
 from support.faults import CrashingStore, FaultyStore, SimulatedCrash
 from support.interleave import InterleavedStore
 
@@ -179,7 +182,7 @@ def test_a_file_that_is_live_in_both_keeps_what_was_learnt_of_it(table):
 def test_files_that_a_vacuum_took_are_named(table):
     """Nothing is committed then, and versions whose files are all there can still be restored."""
     (gone,) = set(entries(table, 1)) - set(entries(table))
-    table.vacuum(apply=True, options=AT_ONCE)
+    table.vacuum(apply=True, allow_short_retention=True, options=AT_ONCE)
     for version in (1, 2):
         with pytest.raises(ObjectNotFoundError, match="vacuum") as error:
             table.restore(version)
@@ -205,11 +208,11 @@ def test_a_file_that_somebody_deleted_is_named(tmp_path):
 
 def test_a_version_below_a_vacuums_mark_comes_back_if_its_files_do(table):
     """Version 3 is older than the mark, but the version of the mark had all of its files."""
-    table.vacuum(apply=True, options=AT_ONCE)
+    table.vacuum(apply=True, allow_short_retention=True, options=AT_ONCE)
     table.delete("id > 3")
     table.restore(3)
     assert ids(table) == [1, 3, 4, 5, 6]
-    table.vacuum(apply=True, options=AT_ONCE)
+    table.vacuum(apply=True, allow_short_retention=True, options=AT_ONCE)
     assert ids(table) == [1, 3, 4, 5, 6]
     assert table.check(deep=True).problems == ()
 
@@ -234,7 +237,7 @@ def test_a_vacuum_at_work_never_takes_a_file_that_comes_back(table, uri):
         def __getattr__(self, name):
             return getattr(self._inner, name)
 
-    Table(Between(open_store(uri))).vacuum(apply=True, options=AT_ONCE)
+    Table(Between(open_store(uri))).vacuum(apply=True, allow_short_retention=True, options=AT_ONCE)
     assert restored
     assert ids(table) == [1, 3, 4, 5, 6, 7]
     assert table.check(deep=True).problems == ()
@@ -243,25 +246,29 @@ def test_a_vacuum_at_work_never_takes_a_file_that_comes_back(table, uri):
 def test_a_restore_that_loses_against_a_vacuum_looks_again(table, uri):
     """It was planned while the file was safe; the mark in between makes it plan anew, and refuse."""
     with pytest.raises(ObjectNotFoundError, match="vacuum"):
-        _race(uri, lambda t: t.restore(1), lambda t: t.vacuum(apply=True, options=AT_ONCE))
+        _race(
+            uri,
+            lambda t: t.restore(1),
+            lambda t: t.vacuum(apply=True, allow_short_retention=True, options=AT_ONCE),
+        )
     assert ids(table) == [1, 3, 4, 5, 6, 7]
 
 
-def test_vacuum_keeps_every_file_of_the_oldest_version_it_promises(uri):
-    """Also if the clock of the writer that removed it was behind: its remove says 1970."""
-    store = open_store(uri)
-    old = TransactionLog(store, now_ms=lambda: 1_700_000_000_000)
-    create(old, new_metadata(as_schema(SCHEMA)))
+def test_vacuum_keeps_every_file_of_the_oldest_version_it_promises():
+    """Also if the clock of the writer that removed it was behind."""
+    machines = Machines(1_700_000_000_000, has_own_clock=True)
+    executor = ArrowExecutor(machines.store)
+    create(machines.log(), new_metadata(as_schema(SCHEMA)))
     for number in (1, 2):
-        append(old, ArrowExecutor(store), rows(number))
-    table = Table(uri)
-    kept = table.snapshot().splits()[0].path
-    stale = CommitPlan(Maintain(), "DELETE", (Remove(kept, 1),))
-    TransactionLog(store).commit(lambda _: stale)
-    plan = table.vacuum(apply=True, options={"spark.indextables.vacuum.retention": "1 day"})
+        append(machines.log(), executor, rows(number))
+    kept = machines.log().snapshot().splits()[0].path
+    machines.time.now += 8 * DAY
+    stale = CommitPlan(Rewrite(), "DELETE", (Remove(kept, 1),))
+    machines.log(-30 * DAY).commit(stale)
+    plan = vacuum(machines.log(), apply=True)
     assert (plan.min_read_version, plan.files) == (2, ())
-    table.restore(2)
-    assert ids(table) == [1, 2]
+    restore(machines.log(), machines.log().snapshot(2))
+    assert ids(Table(machines.store)) == [1, 2]
 
 
 # -- restore and other writers ---------------------------------------------------------------------
@@ -478,13 +485,13 @@ def test_there_must_be_something_to_undo(table, version):
 
 def test_a_commit_without_files_leaves_nothing_to_undo(table):
     """A vacuum's mark stays: the files are gone, whatever the log says."""
-    table.vacuum(apply=True, options=AT_ONCE)
+    table.vacuum(apply=True, allow_short_retention=True, options=AT_ONCE)
     assert table.rollback(5).committed is False
 
 
 def test_files_that_a_vacuum_took_cannot_be_rolled_back_to(table):
     """The same error as that of a restore."""
-    table.vacuum(apply=True, options=AT_ONCE)
+    table.vacuum(apply=True, allow_short_retention=True, options=AT_ONCE)
     with pytest.raises(ObjectNotFoundError, match="vacuum"):
         table.rollback(3)
 

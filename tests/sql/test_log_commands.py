@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from indextables.config import Config
-from indextables.errors import RepairError, SqlSyntaxError
+from indextables.errors import ConfigError, RepairError, SqlSyntaxError
 from indextables.log.transaction_log import TransactionLog
 from indextables.sql.commands import find
 from indextables.storage import open_store
@@ -167,13 +167,17 @@ def test_truncate_time_travel_leaves_one_version(table: RealTable):
     assert table.snapshot().version == 6
 
 
-def test_purge_deletes_what_the_log_removed_long_ago(table: RealTable):
-    """The split was removed in 2023: older than any number of days; a dry run deletes nothing."""
+def test_purge_deletes_what_the_log_removed(table: RealTable):
+    """A moment ago, which is less than seven days and has to be allowed; a dry run deletes nothing."""
     gone = next(iter(table.snapshot().tombstones.column("key").to_pylist()))
-    [row] = sql(f"PURGE INDEXTABLES '{table.root}' OLDER THAN 7 DAYS DRY RUN").to_pylist()
+    purge = f"PURGE INDEXTABLES '{table.root}' OLDER THAN"
+    assert sql(f"{purge} 7 DAYS").to_pylist() == []
+    [row] = sql(f"{purge} 0 HOURS DRY RUN").to_pylist()
     assert (row["path"], row["deleted"]) == (gone, False)
+    with pytest.raises(ConfigError, match="ALLOW SHORT RETENTION"):
+        sql(f"{purge} 0 DAYS")
     assert (table.root / gone).exists()
-    [row] = sql(f"PURGE INDEXTABLES '{table.root}' OLDER THAN 168 HOURS").to_pylist()
+    [row] = sql(f"{purge} 0 DAYS ALLOW SHORT RETENTION").to_pylist()
     assert (row["path"], row["deleted"]) == (gone, True)
     assert not (table.root / gone).exists()
 

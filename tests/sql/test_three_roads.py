@@ -61,9 +61,9 @@ VERBS = {
         ("vacuum", "{0}", "--retention", "0 hours"),
     ),
     "PURGE": Verb(
-        "PURGE INDEXTABLES '{0}' OLDER THAN 0 HOURS",
-        lambda t: len(t.vacuum(apply=True, options=NOW).files),
-        ("vacuum", "{0}", "--retention", "0 hours", "--apply"),
+        "PURGE INDEXTABLES '{0}' OLDER THAN 0 HOURS ALLOW SHORT RETENTION",
+        lambda t: len(t.vacuum(apply=True, allow_short_retention=True, options=NOW).files),
+        ("vacuum", "{0}", "--retention", "0 hours", "--allow-short-retention", "--apply"),
     ),
     "TRUNCATE … DRY RUN": Verb(
         "TRUNCATE INDEXTABLES TIME TRAVEL '{0}' DRY RUN",

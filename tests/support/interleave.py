@@ -28,3 +28,45 @@ class InterleavedStore:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
+
+
+class SteppedStore:
+    """`inner`, with one of the `steps` right before each attempt to commit, as long as there are some."""
+
+    def __init__(self, inner: LogStore, *steps: Callable[[], Any]) -> None:
+        self._inner = inner
+        self._steps = list(steps)
+
+    @property
+    def happened(self) -> bool:
+        """True once every step has run."""
+        return not self._steps
+
+    def put_if_absent(self, key: str, data: bytes) -> None:
+        if self._steps and key.startswith("_transaction_log/"):
+            self._steps.pop(0)()
+        self._inner.put_if_absent(key, data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+class ForgetfulStore(InterleavedStore):
+    """As `InterleavedStore`; what the other writer did is cleaned out of the log before it can be read."""
+
+    def __init__(
+        self, inner: LogStore, meanwhile: Callable[[], Any], clean_up: Callable[[], Any]
+    ) -> None:
+        super().__init__(inner, meanwhile)
+        self._clean_up: Callable[[], Any] | None = clean_up
+
+    @property
+    def is_cleaned_up(self) -> bool:
+        """True once the cleanup has run."""
+        return self._clean_up is None
+
+    def list(self, prefix: str, *, start_after: str | None = None) -> Any:
+        if self.happened and self._clean_up is not None:
+            run, self._clean_up = self._clean_up, None
+            run()
+        return self._inner.list(prefix, start_after=start_after)

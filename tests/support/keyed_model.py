@@ -213,7 +213,11 @@ class KeyedMachine(RuleBasedStateMachine):
         return Step(name, runs[name], lambda s: s)
 
     def _step_vacuum(self, _data: Any) -> Step:
-        return Step("vacuum", lambda t: t.vacuum(apply=True, options=AT_ONCE), lambda s: s)
+        return Step(
+            "vacuum",
+            lambda t: t.vacuum(apply=True, allow_short_retention=True, options=AT_ONCE),
+            lambda s: s,
+        )
 
     def _step_evolve(self, data: Any) -> Step:
         types = schema_to_arrow(self.table.schema)

@@ -49,7 +49,11 @@ VERBS = {
     "analyze": (lambda t: t.analyze(rebuild=True), [1, 2, 3]),
     "evolve": (lambda t: t.evolve(pa.schema([*SCHEMA, ("n", pa.int8())])), [1, 2, 3]),
     "vacuum": (
-        lambda t: t.vacuum(apply=True, options={"spark.indextables.vacuum.retention": "0 seconds"}),
+        lambda t: t.vacuum(
+            apply=True,
+            allow_short_retention=True,
+            options={"spark.indextables.vacuum.retention": "0 seconds"},
+        ),
         [1, 2, 3],
     ),
 }

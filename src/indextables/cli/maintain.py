@@ -67,8 +67,15 @@ def checkpoint(table: str, output: OutputFormat) -> None:
     metavar="TIME",
     help="Keep files removed within this time, such as '7 days' or '36 hours' [table's own, else 7 days].",
 )
+@click.option(
+    "--allow-short-retention",
+    is_flag=True,
+    help="With --apply: allow a --retention below the table's own. Nobody may be writing or reading then.",
+)
 @format_option
-def vacuum(table: str, apply: bool, retention: str | None, output: OutputFormat) -> None:
+def vacuum(
+    table: str, apply: bool, retention: str | None, allow_short_retention: bool, output: OutputFormat
+) -> None:
     """List, or with --apply delete, files that no kept version needs.
 
     \b
@@ -78,7 +85,12 @@ def vacuum(table: str, apply: bool, retention: str | None, output: OutputFormat)
     """
     options = {"spark.indextables.vacuum.retention": retention} if retention else None
     with progress("deleting") as advance:
-        found = Table(table).vacuum(apply=apply, progress=advance, options=options)
+        found = Table(table).vacuum(
+            apply=apply,
+            allow_short_retention=allow_short_retention,
+            progress=advance,
+            options=options,
+        )
     rows = [
         {"path": meta.key, "size": meta.size, "what": what}
         for what, metas in (("unreferenced", found.files), ("left by a crash", found.temporaries))
@@ -87,3 +99,5 @@ def vacuum(table: str, apply: bool, retention: str | None, output: OutputFormat)
     show_rows(rows, ("path", "size", "what"), output)
     done = "deleted" if found.applied else "would be deleted; add --apply to delete them"
     advise(f"{len(rows)} files, {human_bytes(found.total_bytes)}: {done}")
+    if found.waiting:
+        advise(f"{found.waiting} more files wait until every clock agrees that they are old enough")

@@ -23,9 +23,17 @@ from indextables.errors import (
     TableExistsError,
     VersionNotFoundError,
 )
-from indextables.log.commit.attempt import Committed, Planner, Publisher, commit, first_snapshot, sealed
+from indextables.log.commit.attempt import (
+    Committed,
+    Proposal,
+    Publisher,
+    commit,
+    first_snapshot,
+    sealed,
+)
 from indextables.log.commit.conflict import Winner, winner
 from indextables.log.commit.intent import CommitPlan
+from indextables.log.open.age import Age, Expiry
 from indextables.log.open.checkpoint import Format, Written, write_checkpoint, write_hint
 from indextables.log.open.cleanup import cleanup
 from indextables.log.open.history import HistoryEntry, history, version_at
@@ -109,6 +117,15 @@ class TransactionLog:
             yield change
             before = change.after
 
+    def expiry(self, retention: dt.timedelta) -> Expiry:
+        """Returns what is older than this, by every clock that has a say (`log.age`)."""
+        age = self._age(self._follower.newest(), retention)
+        return age.expiry(self.store, list_log(self.store, self.names))
+
+    def kept_since(self, version: int) -> frozenset[str]:
+        """Returns every file that this version or a later one has, now removed or not."""
+        return self._follower.kept_since(version)
+
     def create(self, plan: CommitPlan) -> Committed:
         """Returns the plan as version 0.
 
@@ -125,19 +142,21 @@ class TransactionLog:
         self._follower.learn(Seen(snapshot, (), WIDTH, frozenset({WIDTH})))
         return Committed(0, snapshot)
 
-    def commit(self, planner: Planner, snapshot: Snapshot | None = None) -> Committed:
+    def commit(self, proposal: Proposal, snapshot: Snapshot | None = None) -> Committed:
         """Returns what the planner wants, as the next version, exactly once; it may be asked more than once.
 
-        `snapshot` is what the planner may already have read (the newest without one).
+        `snapshot` is what the planner may already have read (the newest without one). A plan in place of a
+        planner was made for exactly that snapshot: CommitConflictError if it cannot follow what came first.
         """
         base = snapshot or self._follower.newest()
         seen = self._follower.writable()
         done = commit(
             self._publisher(seen.width),
-            planner,
+            proposal,
             base,
             winners_after=lambda known: self._follower.commits_after(known, seen.width),
             newest_now=self._follower.newest,
+            kept_since=self.kept_since,
             max_attempts=self._setting(base).get(COMMIT_MAX_ATTEMPTS),
             replans=self._replans,
         )
@@ -156,7 +175,8 @@ class TransactionLog:
             self.store,
             self.names,
             snapshot,
-            keep_removes_after=self._now_ms() - int(retention),
+            # as long as vacuum may wait, which is longer than the retention, and then some
+            keep_removes_after=self._now_ms() - 2 * int(retention),
             width=width,
             form=cast("Format", settings.get(CHECKPOINT_FORMAT)),
         )
@@ -174,9 +194,8 @@ class TransactionLog:
     def cleanup(self) -> list[str]:
         """Deletes log files that no version within the retention needs; returns their keys."""
         snapshot = self._follower.newest()
-        retention = self._setting(snapshot).get(LOG_RETENTION) / dt.timedelta(milliseconds=1)
-        ordered = needs_trailer(snapshot.protocol)
-        return cleanup(self.store, self.names, self._now_ms() - int(retention), ordered=ordered)
+        retention = self._setting(snapshot).get(LOG_RETENTION)
+        return cleanup(self.store, self.names, self._age(snapshot, retention))
 
     def _after_commit(self, snapshot: Snapshot) -> None:
         """A checkpoint now and then; the commit is done, so nothing here may fail it."""
@@ -197,6 +216,10 @@ class TransactionLog:
         own = Config.of(table=snapshot.properties)
         return Config({**own.settings, **self._config.settings})
 
+    def _age(self, snapshot: Snapshot, retention: dt.timedelta) -> Age:
+        span = int(retention / dt.timedelta(milliseconds=1))
+        return Age(self._now_ms(), span, needs_trailer(snapshot.protocol))
+
     def _publisher(self, width: int) -> Publisher:
         return Publisher(self.store, self.names, width, self._now_ms, self._pause)
 
@@ -216,7 +239,7 @@ class TransactionLog:
             )
         ordered = needs_trailer(self._follower.newest().protocol)
         listing = list_log(self.store, self.names)
-        return version_at(self.store, listing, timestamp_ms, ordered=ordered)
+        return version_at(self.store, listing, timestamp_ms, ordered=ordered, now_ms=self._now_ms())
 
 
 def _milliseconds(moment: int | dt.datetime) -> int:

@@ -122,7 +122,7 @@ def analyze(
             progress(start + len(chunk), len(splits))
     log_truncation(metrics)
     plan = _plan("ANALYZE", wanted, adds, metrics)
-    return commit(log, lambda _: plan, snapshot)
+    return commit(log, plan, snapshot)
 
 
 def drop_statistics(log: TransactionLog, columns: Sequence[str]) -> CommitResult:
@@ -135,7 +135,7 @@ def drop_statistics(log: TransactionLog, columns: Sequence[str]) -> CommitResult
         if (lean := exchange_columns(split.stats, SplitStats(), gone)) != split.stats
     ]
     plan = _plan("DROP STATISTICS", gone, adds, TruncationMetrics())
-    return commit(log, lambda _: plan, snapshot)
+    return commit(log, plan, snapshot)
 
 
 def _plan(

@@ -7,7 +7,6 @@ its files or brought older ones back, left as it is.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -84,7 +83,7 @@ def compact(
         _discard(log, folded)
         raise
     proposal = _commit_plan(plan, folded)
-    return commit(log, lambda _: proposal, snapshot)
+    return commit(log, proposal, snapshot)
 
 
 def plan_compact(snapshot: Snapshot, condition: Condition, threshold: Threshold) -> CompactPlan:
@@ -131,10 +130,9 @@ def _exchange(piece: Piece, new: Written) -> Group:
 
     A slice without a visible row is gone.
     """
-    now = time.time_ns() // 1_000_000
     files = _files(piece)
     seq = max(split.seq for split in files)
-    removes = (Remove(split.path, now, data_change=False) for split in files)
+    removes = (Remove(split.path, data_change=False) for split in files)
     adds = (
         replace(add, data_change=False, seq=seq, file_group=piece.group, kind="base")
         for add in new.adds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -119,12 +118,11 @@ class RewritePlanner:
             touched = self._rewrite(snapshot, bound, may & ~dropped)
         keys = [*_where(snapshot, "key", dropped), *touched]
         kept = [add for rewritten in touched.values() for add in rewritten.written.adds]
-        now = time.time_ns() // 1_000_000
         txns = () if self.txn is None else (self.txn,)
         return CommitPlan(
             Rewrite(bound),
             self.operation,
-            (*metadata, *txns, *(Remove(key, now) for key in keys), *kept, *added),
+            (*metadata, *txns, *(Remove(key) for key in keys), *kept, *added),
             parameters=self.condition.parameters,
             metrics=_metrics(snapshot, dropped, touched, self.written),
         )

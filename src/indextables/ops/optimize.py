@@ -7,7 +7,6 @@ meanwhile, left as it is.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -76,7 +75,7 @@ def optimize(
     target = replace(write_target(snapshot.metadata, snapshot.version, config), split_bytes=size)
     written = executor.cluster(plan.groups, target, plan.clustering)
     proposal = _commit_plan(plan, written)
-    return commit(log, lambda _: proposal, snapshot)
+    return commit(log, proposal, snapshot)
 
 
 def plan_optimize(
@@ -181,8 +180,7 @@ def _commit_plan(plan: OptimizePlan, written: Sequence[Written]) -> CommitPlan:
 def _exchange(
     number: int, splits: Sequence[Split], written: Written, clustering: Clustering | None
 ) -> Group:
-    now = time.time_ns() // 1_000_000
-    removes = (Remove(split.path, now, data_change=False) for split in splits)
+    removes = (Remove(split.path, data_change=False) for split in splits)
     groups = frozenset(split.file_group for split in splits if split.file_group is not None)
     new = (
         replace(

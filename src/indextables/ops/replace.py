@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -42,8 +41,7 @@ def replace_table(
 def plan_replacement(snapshot: Snapshot, metadata: Metadata, written: Written) -> CommitPlan:
     """Returns the commit that leaves nothing of this snapshot but its history."""
     successor = _successor(snapshot.metadata, metadata)
-    now = time.time_ns() // 1_000_000
-    removes = tuple(Remove(key, now) for key in snapshot.column("key").to_pylist())
+    removes = tuple(Remove(key) for key in snapshot.column("key").to_pylist())
     adds = tuple(replace(add, schema_id=successor.schema_id) for add in written.adds)
     needed = needed_for(successor, snapshot.protocol)
     protocol = () if needed == snapshot.protocol else (needed,)

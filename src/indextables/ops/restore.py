@@ -7,7 +7,6 @@ an application has committed (`txn`) stays committed: a stream does not send its
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -92,9 +91,8 @@ def outside(snapshot: Snapshot, other: Snapshot) -> FileMask:
 
 def removes_of(snapshot: Snapshot, mask: FileMask, *, data_change: bool = True) -> tuple[Remove, ...]:
     """Returns what takes these files out of the table."""
-    now = time.time_ns() // 1_000_000
     keys = snapshot.column("key").filter(pa.array(mask)).to_pylist()
-    return tuple(Remove(key, now, data_change) for key in keys)
+    return tuple(Remove(key, data_change=data_change) for key in keys)
 
 
 def adds_of(
@@ -119,8 +117,8 @@ def check_kept(log: TransactionLog, now: Snapshot, version: int, adds: Sequence[
     keys = {add.path for add in adds}
     lowest = now.min_read_version
     if version < lowest and keys:
-        # A vacuum deletes what version `lowest` and those after it do not have, perhaps right now.
-        lost = keys.difference(log.snapshot(lowest).column("key").to_pylist())
+        # A vacuum deletes what neither version `lowest` nor one after it has, perhaps right now.
+        lost = keys - log.kept_since(lowest)
         if lost:
             raise _gone(lost, version, f"a vacuum has given up versions below {lowest}")
     with ThreadPoolExecutor(_THREADS, "indextables-restore") as pool:

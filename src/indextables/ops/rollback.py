@@ -17,9 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.core.prune.source import FileMask, as_mask
-from indextables.errors import CommitConflictError, SchemaEvolutionError, VersionNotFoundError
+from indextables.errors import (
+    CommitConflictError,
+    LogCorruptedError,
+    SchemaEvolutionError,
+    VersionNotFoundError,
+)
 from indextables.log.commit.conflict import Winner
 from indextables.log.commit.intent import CommitPlan, Restore
+from indextables.log.open.load import is_missing
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.restore import adds_of, check_kept, has_grown_from, metrics, outside, removes_of
@@ -50,7 +56,7 @@ def rollback(log: TransactionLog, version: int) -> CommitResult:
 
 def plan_rollback(log: TransactionLog, now: Snapshot, before: Snapshot) -> CommitPlan:
     """Returns the removes and adds that undo, in `now`, the commit that followed `before`."""
-    undone, *later = (w for w in log.changes_after(before) if w.version <= now.version)
+    undone, *later = _changes(log, before, now)
     _check_schema(undone, now)
     change = _Change(undone, now)
     if in_the_way := change.touched | change.taken_keys:
@@ -65,6 +71,20 @@ def plan_rollback(log: TransactionLog, now: Snapshot, before: Snapshot) -> Commi
         parameters={"version": undone.version, "operation": undone.info.operation},
         metrics=metrics(removes, adds),
     )
+
+
+def _changes(log: TransactionLog, before: Snapshot, now: Snapshot) -> list[Winner]:
+    """Returns what the commit to undo did, and each one after it."""
+    try:
+        return [w for w in log.changes_after(before) if w.version <= now.version]
+    except LogCorruptedError as error:
+        if not is_missing(error):
+            raise
+        raise VersionNotFoundError(
+            f"version {before.version + 1} cannot be undone: commits from it on were cleaned up meanwhile",
+            hint="history() lists the versions there are",
+            version=before.version + 1,
+        ) from error
 
 
 def _check_schema(undone: Winner, now: Snapshot) -> None:

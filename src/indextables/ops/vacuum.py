@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Callable, Iterator, Mapping
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import pyarrow.compute as pc
 
 from indextables.config import VACUUM_RETENTION
-from indextables.errors import VersionNotFoundError
+from indextables.errors import ConfigError
 from indextables.log.commit.intent import CommitPlan, Maintain
+from indextables.log.commit.kept import written_for
+from indextables.log.open.age import Expiry
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Vacuum
 from indextables.ops.shared.commit import config_for
-from indextables.storage.base import ObjectMeta
-
-# The version a writer had read when it began: a writer below minReadVersion can no longer commit.
-_WRITTEN_BY_US: Final = re.compile(r"data/(\d+)-[0-9a-f-]{36}/")
+from indextables.storage.base import ObjectMeta, folded
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +29,8 @@ class VacuumPlan:
     temporaries: tuple[ObjectMeta, ...]
     min_read_version: int
     applied: bool = False
+    waiting: int = 0
+    """Files that are old by the times in the log, but not by every clock yet: a later vacuum takes them."""
 
     @property
     def total_bytes(self) -> int:
@@ -42,25 +42,29 @@ def vacuum(
     log: TransactionLog,
     *,
     apply: bool = False,
+    allow_short_retention: bool = False,
     options: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> VacuumPlan:
     """Returns the files nobody needs; with `apply` they are gone afterwards.
 
     Only files under this table's own `data/` directories, and files the log says were removed, are
-    ever deleted: never a live file, never the log, never what somebody else put beside the table.
+    ever deleted: never a live file, never the log, never what somebody else put beside the table. A retention
+    below the table's own is refused: it must be longer than the longest write and the longest query.
     """
     snapshot = log.snapshot()
     retention = config_for(snapshot.properties, options).get(VACUUM_RETENTION)
-    cutoff = time.time_ns() // 1_000_000 - int(retention.total_seconds() * 1000)
-    oldest = _version_at(log, cutoff)
+    if apply and not allow_short_retention:
+        _check_long_enough(snapshot, retention)
+    expiry = log.expiry(retention)
     if not apply:
-        return _plan(log, snapshot, oldest, cutoff)
-    if oldest > snapshot.min_read_version:
-        mark = CommitPlan(Maintain(), "VACUUM", (Vacuum(oldest),), metrics={"minReadVersion": oldest})
-        log.commit(lambda _: mark, snapshot)
-    # A writer that started below `oldest` either is in this snapshot, or will never commit.
-    plan = _plan(log, log.snapshot(), oldest, cutoff)
+        return _plan(log, snapshot, expiry)
+    is_asking = expiry.unseen_ms > 0 and _plan(log, snapshot, expiry).waiting > 0
+    if _mark(log, snapshot, expiry, is_asking=is_asking):
+        expiry = log.expiry(retention)  # the mark is a commit: by it the store may say what time it is
+        _mark(log, log.snapshot(), expiry)
+    # A writer that started below the mark either is in this snapshot, or will never commit.
+    plan = _plan(log, log.snapshot(), expiry)
     doomed = (*plan.files, *plan.temporaries)
     for done, meta in enumerate(doomed, start=1):
         log.store.delete(meta.key)
@@ -69,52 +73,76 @@ def vacuum(
     return replace(plan, applied=True)
 
 
-def _version_at(log: TransactionLog, cutoff: int) -> int:
-    """Returns the version that was current then; 0 if the log does not reach back that far."""
-    for entry in log.history():  # newest first
-        if entry.timestamp_ms is not None and entry.timestamp_ms <= cutoff:
-            return entry.version
-    return 0
+def _check_long_enough(snapshot: Snapshot, retention: dt.timedelta) -> None:
+    usual = config_for(snapshot.properties, None).get(VACUUM_RETENTION)
+    if retention < usual:
+        raise ConfigError(
+            f"a retention of {retention} is shorter than the {usual} this table keeps removed files: writes "
+            "that are at work are refused, and queries of older versions lose their files",
+            hint="if nobody is at work, say so: vacuum(apply=True, allow_short_retention=True), "
+            "--allow-short-retention, or PURGE … ALLOW SHORT RETENTION",
+            retention=retention,
+        )
 
 
-def _plan(log: TransactionLog, snapshot: Snapshot, oldest: int, cutoff: int) -> VacuumPlan:
-    live = frozenset(snapshot.column("key").to_pylist()) | _live_at(log, oldest)
-    fresh, expired = _tombstones(snapshot, cutoff)
+def _mark(log: TransactionLog, snapshot: Snapshot, expiry: Expiry, *, is_asking: bool = False) -> bool:
+    """Commits the mark if it moves, or if a commit now is what tells how much time has passed."""
+    oldest = expiry.version or 0
+    if oldest <= snapshot.min_read_version and not is_asking:
+        return False
+    oldest = max(oldest, snapshot.min_read_version)
+    mark = CommitPlan(Maintain(), "VACUUM", (Vacuum(oldest),), metrics={"minReadVersion": oldest})
+    log.commit(mark, snapshot)
+    return is_asking
 
-    def is_garbage(key: str) -> bool:
-        if key in live or key in fresh:
-            return False
-        ours = _WRITTEN_BY_US.match(key)
-        return key in expired or (ours is not None and int(ours[1]) < oldest)
 
+def _plan(log: TransactionLog, snapshot: Snapshot, expiry: Expiry) -> VacuumPlan:
+    found = [meta for meta in log.store.list("") if not meta.key.startswith(log.names.prefix)]
+    garbage = _garbage(log, snapshot, expiry, found)
+    waiting = 0
+    if expiry.stated is not None and expiry.stated > (expiry.version or 0):
+        sooner = replace(expiry, version=expiry.stated)
+        waiting = len(_garbage(log, snapshot, sooner, found)) - len(garbage)
     return VacuumPlan(
-        files=tuple(meta for meta in _data_files(log) if is_garbage(meta.key)),
-        temporaries=tuple(log.store.stale_temporaries(modified_before_ms=cutoff)),
-        min_read_version=oldest,
+        files=garbage,
+        temporaries=tuple(log.store.stale_temporaries(modified_before_ms=expiry.cutoff_ms)),
+        min_read_version=expiry.version or 0,
+        waiting=max(waiting, 0),
     )
 
 
-def _live_at(log: TransactionLog, version: int) -> frozenset[str]:
-    """Returns the files of the oldest version that stays: it can be read, and restored, whatever clocks said."""
-    try:
-        return frozenset(log.snapshot(version).column("key").to_pylist())
-    except VersionNotFoundError:
-        return frozenset()  # no commit that is kept is that old
+def _garbage(
+    log: TransactionLog, snapshot: Snapshot, expiry: Expiry, found: Iterable[ObjectMeta]
+) -> tuple[ObjectMeta, ...]:
+    """Of these files, those no version since the oldest needs, and the log or their name knows."""
+    oldest = expiry.version or 0
+    removed = _removed(snapshot, expiry)
+    if not oldest and not removed:
+        return ()
+    kept = log.kept_since(oldest).union(snapshot.column("key").to_pylist())
+
+    def is_known(key: str) -> bool:
+        written = written_for(key)
+        return key in removed or (written is not None and written < oldest)
+
+    doomed = [meta for meta in found if meta.key not in kept and is_known(meta.key)]
+    return tuple(_not_spelled_as(kept, doomed))
 
 
-def _tombstones(snapshot: Snapshot, cutoff: int) -> tuple[frozenset[str], frozenset[str]]:
-    """Returns files removed after the cutoff, which readers may still need, and those removed before it."""
-    removed = snapshot.tombstones
-    # a remove without a time may have happened just now
-    fresh = pc.fill_null(pc.greater(removed.column("deletion_timestamp"), cutoff), fill_value=True)
-    keys = removed.column("key")
-    return (
-        frozenset(keys.filter(fresh).to_pylist()),
-        frozenset(keys.filter(pc.invert(fresh)).to_pylist()),
-    )
+def _not_spelled_as(kept: frozenset[str], doomed: list[ObjectMeta]) -> Iterator[ObjectMeta]:
+    """Returns those that are no kept file under another spelling: some file systems do not tell 'A' from 'a'."""
+    spellings = {folded(key) for key in kept} if doomed else frozenset()
+    return (meta for meta in doomed if folded(meta.key) not in spellings)
 
 
-def _data_files(log: TransactionLog) -> Iterator[ObjectMeta]:
-    for meta in log.store.list(""):
-        if not meta.key.startswith(log.names.prefix):
-            yield meta
+def _removed(snapshot: Snapshot, expiry: Expiry) -> frozenset[str]:
+    """Returns files that were removed long enough ago.
+
+    Where the log reaches back over the retention, its versions say what is needed. Where it does not, the
+    times of the removes have to.
+    """
+    gone = snapshot.tombstones
+    if expiry.version is None:
+        old = pc.less_equal(gone.column("deletion_timestamp"), expiry.cutoff_ms)
+        gone = gone.filter(pc.fill_null(old, fill_value=False))
+    return frozenset(gone.column("key").to_pylist())

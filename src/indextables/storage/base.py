@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -128,6 +129,21 @@ def check_new_key(key: str) -> str:
     if is_temporary(check_key(key)):
         raise StorageError(f"{key!r} is the name of a temporary file; listings would hide it", key=key)
     return key
+
+
+def folded(key: str) -> str:
+    """Returns the same text for all keys that some file system takes for one name.
+
+    Case and the two Unicode forms of a text are no difference on macOS, Windows and many network drives.
+
+    Examples:
+        >>> folded("data/k=A/x") == folded("data/k=a/x")
+        True
+    """
+    if key.isascii():
+        return key.lower()
+    plain = unicodedata.normalize("NFKD", key).upper().casefold()
+    return unicodedata.normalize("NFKD", plain)
 
 
 def check_range(start: int, length: int) -> None:

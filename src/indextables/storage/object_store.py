@@ -70,6 +70,9 @@ _PROBED: dict[tuple[str, str, str], bool] = {}
 class ObjectStore:
     """`s3://bucket/prefix`, `gs://…`, `az://container/…`, `abfss://container@account…/…`."""
 
+    has_own_clock = True
+    """Times of objects are the service's, whatever the clocks of its clients say."""
+
     def __init__(self, uri: str, options: Mapping[str, Any]) -> None:
         self._uri = uri.rstrip("/")
         self._options = dict(options)

@@ -189,14 +189,22 @@ class Upkeep:
         self,
         *,
         apply: bool = False,
+        allow_short_retention: bool = False,
         progress: Progress | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> VacuumPlan:
-        """Returns the files no version within the retention needs.
+        """Returns the files no version within the retention needs; they are deleted only with `apply=True`.
 
-        They are deleted only with `apply=True`.
+        A retention below the table's own (7 days if it has none) must be allowed: writes that began earlier are
+        refused then, and queries of older versions lose their files.
         """
-        return vacuum(self._log, apply=apply, progress=progress, options=self._options(options))
+        return vacuum(
+            self._log,
+            apply=apply,
+            allow_short_retention=allow_short_retention,
+            progress=progress,
+            options=self._options(options),
+        )
 
     def check(self, *, deep: bool = False, progress: Progress | None = None) -> CheckReport:
         """Returns every problem of the log and of the files it names; `deep` also reads the files."""

@@ -25,7 +25,9 @@ from indextables.errors import (
     StorageError,
 )
 from indextables.log.commit.conflict import Conflict, Outcome, Rebase, Replan, Skip, check, winner
-from indextables.log.commit.intent import Append, CommitPlan
+from indextables.log.commit.intent import Append, CommitPlan, Maintain, SnapshotId
+from indextables.log.commit.kept import check_kept
+from indextables.log.open.age import warn_of_clocks
 from indextables.log.open.replay import replay
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Action, Add, CommitInfo, Metadata, Remove, check_writable
@@ -172,6 +174,8 @@ class Publisher:
 
 Planner: TypeAlias = Callable[[Snapshot], CommitPlan]
 """Makes the plan for a snapshot; called again when a winner has overtaken what it relied on."""
+Proposal: TypeAlias = Planner | CommitPlan
+"""A planner, or a plan that cannot be made again: it follows its winners as it is, or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +200,6 @@ class _Draft:
     skipped: frozenset[str] = frozenset()
     is_proven: bool = False
     """The same actions were read back before, on an older base."""
-    files_of: int | None = None
-    """The version that was read when its files were written, if that is older than the plan."""
 
     def result(self, file: LogFile, data: bytes) -> Snapshot:
         """Returns the table with this commit."""
@@ -217,41 +219,60 @@ class _Draft:
                 return replace(self, plan=plan, base=newest, skipped=skipped, is_proven=False)
             case Replan(reason):
                 if planner is None:
-                    raise _derived(reason, newest)
-                return _Draft(planner(newest), newest, newest, files_of=self._old_files())
+                    raise _derived(reason, newest, self.plan)
+                return _Draft(planner(newest), newest, newest)
             case Conflict(error):
                 raise error
             case _:
                 assert_never(outcome)
 
-    def _old_files(self) -> int | None:
-        """Returns an append is planned again with the files it has; everything else writes new ones."""
-        if not isinstance(self.plan.verb, Append):
-            return None
-        return self.planned_on.version if self.files_of is None else self.files_of
+
+class _Plans:
+    """Asks for plans, each for one snapshot: a plan made for another one is never taken for a new one."""
+
+    def __init__(self, proposal: Proposal, replans: bool) -> None:
+        self._proposal = proposal
+        self._given: list[tuple[CommitPlan, SnapshotId]] = []
+        can_replan = replans and not isinstance(proposal, CommitPlan)
+        self.again: Planner | None = self if can_replan else None
+
+    def __call__(self, snapshot: Snapshot) -> CommitPlan:
+        proposal, now = self._proposal, SnapshotId(snapshot.version, snapshot.commit_id)
+        plan = proposal if isinstance(proposal, CommitPlan) else proposal(snapshot)
+        for given, made_for in self._given if plan.all_actions() else ():
+            if plan is given:
+                plan.bound(made_for).bound(now)  # raises: it was made for another one
+        self._given.append((plan, now))
+        return plan.bound(now)
 
 
 def commit(
     publisher: Publisher,
-    planner: Planner,
+    proposal: Proposal,
     base: Snapshot,
     *,
     winners_after: Callable[[Snapshot], Sequence[LogBody]],
     newest_now: Callable[[], Snapshot],
+    kept_since: Callable[[int], frozenset[str]],
     max_attempts: int,
     replans: bool = True,
 ) -> Committed:
     """Returns the plan as the next version, exactly once; CommitConflictError if it never gets its turn.
 
-    Without `replans` the plan is made once: a winner it cannot follow as it is, is an error too.
+    Without `replans`, or with a plan instead of a planner, the plan is made once: a winner it cannot follow
+    as it is, is an error too. `kept_since` are the files that some version from this one on has.
     """
-    commit_id = uuid.uuid4().hex
-    draft = _Draft(planner(base), base, base)
+    commit_id, plans = uuid.uuid4().hex, _Plans(proposal, replans)
+    draft = _Draft(plans(base), base, base)
     for attempt in range(1, max_attempts + 1):
         if _nothing_to_do(draft):
             return Committed(draft.base.version, draft.base, attempt, no_op=True, skipped=draft.skipped)
-        _check_allowed(draft)
-        data = sealed(draft.plan, draft.planned_on, draft.base, commit_id, publisher.now_ms())
+        check_writable(draft.base.protocol)
+        check_kept(draft.plan, base.version, draft.base, kept_since)
+        now_ms = publisher.now_ms()
+        if attempt == 1:
+            warn_of_clocks(base, now_ms)
+        data = sealed(draft.plan, draft.planned_on, draft.base, commit_id, now_ms)
         version = draft.base.version + 1
         file = publisher.file(version)
         # read it before anybody else can: what a reader refuses is never published
@@ -272,13 +293,14 @@ def commit(
             if newest.version <= draft.base.version:
                 raise
             outcome = _unseen(draft, newest)
-        draft = draft.after(outcome, newest, planner if replans else None)
+        draft = draft.after(outcome, newest, plans.again)
     raise _exhausted(draft.base.version + 1, max_attempts)
 
 
-def _derived(reason: str, newest: Snapshot) -> CommitConflictError:
+def _derived(reason: str, newest: Snapshot, plan: CommitPlan) -> CommitConflictError:
+    made_for = plan.made_for.version if plan.made_for else newest.version
     return CommitConflictError(
-        f"the rows of this write were read from the table itself, and {reason} meanwhile",
+        f"{plan.operation} stands on what was read from version {made_for}, and {reason} meanwhile",
         hint="read the table again and repeat the write",
         version=newest.version,
     )
@@ -301,21 +323,6 @@ def _nothing_to_do(draft: _Draft) -> bool:
     return not draft.plan.all_actions()
 
 
-def _check_allowed(draft: _Draft) -> None:
-    check_writable(draft.base.protocol)
-    read, lowest = draft.planned_on.version, draft.base.min_read_version
-    if draft.files_of is not None:
-        read = draft.files_of  # vacuum goes by the version in the names of the files
-    if read < lowest:
-        raise CommitConflictError(
-            f"this write read version {read}, but a vacuum has removed files that only versions "
-            f"below {lowest} need",
-            hint="start again from the current version",
-            read_version=read,
-            min_read_version=lowest,
-        )
-
-
 def _outcome(draft: _Draft, bodies: Sequence[LogBody], newest: Snapshot) -> Outcome:
     same_table = (newest.metadata, newest.protocol) == (draft.base.metadata, draft.base.protocol)
     if isinstance(draft.plan.verb, Append) and same_table:
@@ -329,6 +336,8 @@ def _outcome(draft: _Draft, bodies: Sequence[LogBody], newest: Snapshot) -> Outc
 
 def _unseen(draft: _Draft, newest: Snapshot) -> Outcome:
     """Returns what to do when a cleanup has removed the winners before this writer saw what they did."""
+    if isinstance(draft.plan.verb, Maintain):
+        return Rebase()  # it relies on nothing that a winner can change
     same_table = (newest.metadata, newest.protocol) == (draft.base.metadata, draft.base.protocol)
     if isinstance(draft.plan.verb, Append) and same_table:
         return Rebase()
@@ -339,14 +348,15 @@ def sealed(
     plan: CommitPlan, planned_on: Snapshot | None, base: Snapshot | None, commit_id: str, now_ms: int
 ) -> bytes:
     """Returns the bytes of the plan as the version after `base`; the same id in every attempt."""
-    actions = plan.all_actions()
+    earlier = base.timestamp_ms if base else None
+    moment = now_ms if earlier is None else max(now_ms, earlier + 1)
+    actions = tuple(_removed_at(action, moment) for action in plan.all_actions())
     metadata = next((a for a in actions if isinstance(a, Metadata)), None)
     schema = metadata.schema if metadata else planned_on.schema if planned_on else None
     assert schema is not None, "the first commit of a table has its metadata"
-    earlier = base.timestamp_ms if base else None
     info = CommitInfo(
         operation=plan.operation,
-        timestamp=now_ms if earlier is None else max(now_ms, earlier + 1),
+        timestamp=moment,
         commit_id=commit_id,
         parent=base.commit_id if base else None,
         parameters=plan.parameters,
@@ -355,6 +365,14 @@ def sealed(
         num_files=files_after(base, actions),
     )
     return seal(actions, info, seq=base.next_seq if base else 0, schema=schema)
+
+
+def _removed_at(action: Action, moment: int) -> Action:
+    """Returns a file is removed by the commit, so the commit says when.
+
+    A plan's own clock does not matter.
+    """
+    return replace(action, deletion_timestamp=moment) if isinstance(action, Remove) else action
 
 
 def files_after(base: Snapshot | None, actions: Sequence[Action]) -> int:

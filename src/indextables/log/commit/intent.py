@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
 from indextables.core.types import FieldPath
+from indextables.errors import CommitConflictError
 from indextables.log.wire.actions import Action, Add, Remove, Txn
 
 T = TypeVar("T")
@@ -80,6 +81,14 @@ Verb: TypeAlias = (
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotId:
+    """Which snapshot a plan was made for: versions repeat in a log that was replaced, ids do not."""
+
+    version: int
+    commit_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Group:
     """A part of a commit that can be left out without harm: files compacted together, one path analyzed."""
 
@@ -103,6 +112,24 @@ class CommitPlan:
     groups: tuple[Group, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
     metrics: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    made_for: SnapshotId | None = None
+    """The snapshot it was made for: what it says of the table is true of that one only."""
+
+    def bound(self, snapshot: SnapshotId) -> CommitPlan:
+        """Returns the same plan as one for this snapshot.
+
+        CommitConflictError if it was made for another one.
+        """
+        if self.made_for not in (None, snapshot):
+            assert self.made_for is not None
+            raise CommitConflictError(
+                f"{self.operation} was planned on version {self.made_for.version} and cannot be "
+                f"committed as a plan for version {snapshot.version}",
+                hint="run it again: it is planned on the table as it is then",
+                read_version=self.made_for.version,
+                version=snapshot.version,
+            )
+        return replace(self, made_for=snapshot)
 
     def all_actions(self) -> tuple[Action, ...]:
         """Returns everything the commit will hold, groups included."""

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Iterator
 from typing import Final
 
-from indextables.errors import LogCorruptedError, ObjectNotFoundError, VersionNotFoundError
+from indextables.errors import LogCorruptedError, ObjectNotFoundError
+from indextables.log.open.age import Age
 from indextables.log.open.checkpoint import parts_of, read_checkpoint
-from indextables.log.open.history import version_at
 from indextables.log.open.load import Listing, list_log
 from indextables.log.wire.files import LogFile, LogNames
 from indextables.storage.base import LogStore
@@ -16,14 +16,13 @@ from indextables.storage.base import LogStore
 _logger: Final = logging.getLogger(__name__)
 
 
-def plan_cleanup(store: LogStore, listing: Listing, cutoff_ms: int, *, ordered: bool) -> list[LogFile]:
-    """Returns the files to delete, in order: what no version that was current since `cutoff_ms` needs.
+def plan_cleanup(store: LogStore, listing: Listing, age: Age) -> list[LogFile]:
+    """Returns the files to delete, in order: what no version within the retention needs.
 
     Two intact checkpoints and every commit from the older one on are kept in any case.
     """
-    try:
-        needed = version_at(store, listing, cutoff_ms, ordered=ordered)
-    except VersionNotFoundError:
+    needed = age.version(store, listing)
+    if needed is None:
         return []  # all of it is younger, or nothing says how old it is
     intact = list(_intact(store, listing, needed))
     if len(intact) < 2 or intact[-1] > needed:
@@ -58,11 +57,11 @@ def _unused_parts(store: LogStore, listing: Listing, keep_from: int) -> list[Log
     return [part for part in old if part.key not in used]
 
 
-def cleanup(store: LogStore, names: LogNames, cutoff_ms: int, *, ordered: bool) -> list[str]:
+def cleanup(store: LogStore, names: LogNames, age: Age) -> list[str]:
     """Deletes what `plan_cleanup` names; after a failure half-way the log is as usable as before."""
     listing = list_log(store, names)
     try:
-        doomed = plan_cleanup(store, listing, cutoff_ms, ordered=ordered)
+        doomed = plan_cleanup(store, listing, age)
     except ObjectNotFoundError:
         return []  # another cleanup is at work on what was listed
     for file in doomed:

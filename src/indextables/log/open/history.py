@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from indextables.errors import VersionNotFoundError
-from indextables.log.open.load import Listing, find_commit
+from indextables.log.open.load import Listing, find_commit, reachable
 from indextables.log.wire.actions import CommitInfo
-from indextables.log.wire.files import read_info
+from indextables.log.wire.files import LogFile, read_info
 from indextables.storage.base import LogStore
 
 
@@ -50,19 +50,31 @@ def history(store: LogStore, listing: Listing) -> Iterator[HistoryEntry]:
         )
 
 
-def version_at(store: LogStore, listing: Listing, timestamp_ms: int, *, ordered: bool) -> int:
+def version_at(
+    store: LogStore, listing: Listing, timestamp_ms: int, *, ordered: bool, now_ms: int
+) -> int:
     """Returns the newest version committed at or before this moment, by the commits' own clock.
 
+    A commit from the future of `now_ms` was written by a clock that is ahead, and all that follow it have
+    to be later still: of those the store says when they were made.
     `ordered`: every commit is from a writer that never lets time run backwards from one version to the
     next, so halving finds it. Otherwise all commits are asked.
     """
-    versions = _reachable(listing)
+    versions = reachable(listing)
+
+    def stated(version: int) -> int:
+        return timestamp_of(store, listing, version)
 
     def is_by_then(version: int) -> bool:
-        return _timestamp(store, listing, version) <= timestamp_ms
+        if stated(version) > now_ms:
+            return _made_by(listing, versions, version) <= timestamp_ms
+        return stated(version) <= timestamp_ms
 
     if ordered:
-        found = versions[: bisect_left(versions, True, key=lambda v: not is_by_then(v))]
+        count = bisect_left(versions, True, key=lambda v: stated(v) > timestamp_ms)
+        if count < len(versions) and stated(versions[count]) > now_ms:
+            count = bisect_left(versions, True, lo=count, key=lambda v: not is_by_then(v))
+        found = versions[:count]
     else:
         found = [version for version in versions if is_by_then(version)]
     if not found:
@@ -74,17 +86,14 @@ def version_at(store: LogStore, listing: Listing, timestamp_ms: int, *, ordered:
     return found[-1]
 
 
-def _reachable(listing: Listing) -> list[int]:
-    """Versions that can be put together again: those from a checkpoint on, or all from the first."""
-    checkpoints = [file.version for file in listing.checkpoints]
-    first = 0 if 0 in listing.commits else min(checkpoints, default=0)
-    return sorted(version for version in {*listing.commits, *checkpoints} if version >= first)
+def _made_by(listing: Listing, versions: Sequence[int], version: int) -> int:
+    """By when the store had this version: no later than any version after it."""
+    return min(written_at(listing, later) for later in versions if later >= version)
 
 
-def _timestamp(store: LogStore, listing: Listing, version: int) -> int:
-    of_checkpoint = [file for file in listing.checkpoints if file.version == version]
-    files = [*listing.commits.get(version, ()), *of_checkpoint]
-    for file in files:
+def timestamp_of(store: LogStore, listing: Listing, version: int) -> int:
+    """When a version was committed, by its writer; VersionNotFoundError if it does not say."""
+    for file in _files(listing, version):
         info = read_info(store, file)
         if info is not None and info.timestamp is not None:
             return info.timestamp
@@ -93,3 +102,14 @@ def _timestamp(store: LogStore, listing: Listing, version: int) -> int:
         hint="ask for a version instead; the times of files prove nothing",
         version=version,
     )
+
+
+def written_at(listing: Listing, version: int) -> int:
+    """When the store received the file of a version, by the store's clock."""
+    commits = listing.commits.get(version) or _files(listing, version)
+    return commits[0].modified_ms
+
+
+def _files(listing: Listing, version: int) -> list[LogFile]:
+    of_checkpoint = [file for file in listing.checkpoints if file.version == version]
+    return [*listing.commits.get(version, ()), *of_checkpoint]

@@ -24,6 +24,7 @@ from indextables.errors import (
 )
 from indextables.log.open.checkpoint import read_checkpoint
 from indextables.log.open.replay import replay
+from indextables.log.state.parse import no_tombstones
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.files import WIDTH, WIDTHS, LogBody, LogFile, LogNames, read_body, read_info
 from indextables.log.wire.lines import Place
@@ -92,6 +93,13 @@ def check_one_width(widths: frozenset[int]) -> None:
             hint="run REPAIR INDEXFILES TRANSACTION LOG to get a log in one spelling",
             widths=widths,
         )
+
+
+def reachable(listing: Listing) -> list[int]:
+    """Versions that can be put together again: those from a checkpoint on, or all from the first."""
+    checkpoints = [file.version for file in listing.checkpoints]
+    first = 0 if 0 in listing.commits else min(checkpoints, default=0)
+    return sorted(version for version in {*listing.commits, *checkpoints} if version >= first)
 
 
 def list_log(store: LogStore, names: LogNames) -> Listing:
@@ -403,6 +411,28 @@ class Follower:
         )
         check_one_width(listing.widths | {width})
         return self._bodies(known, listing)
+
+    def kept_since(self, version: int) -> frozenset[str]:
+        """Returns every file that this version or a later one has, now removed or not.
+
+        Of a log that does not reach back so far: from the oldest version that can be put together.
+        """
+        for last_try in (False, False, True):
+            listing = list_log(self._store, self._names)
+            first = min((v for v in reachable(listing) if v >= version), default=version)
+            try:
+                return self._touched_since(load(self._store, self._names, first)[0])
+            except (LogCorruptedError, VersionNotFoundError, ObjectNotFoundError):
+                if last_try:  # then it was not a cleanup at work
+                    raise
+        raise AssertionError
+
+    def _touched_since(self, first: Snapshot) -> frozenset[str]:
+        bare = replace(first, state=replace(first.state, tombstones=no_tombstones()))
+        bodies = self.commits_after(first, self.writable().width)
+        after = replay(bare, bodies, self._store.uri) if bodies else bare
+        live, removed = after.column("key"), after.tombstones.column("key")
+        return frozenset(live.to_pylist()).union(removed.to_pylist())
 
     def writable(self) -> Seen:
         """Returns what is known, if the log can be written at all."""

@@ -126,7 +126,8 @@ def read_body(facts: _Facts, body: LogBody, position: int) -> tuple[_Facts, Body
     if unknown or txns:
         all_txns = {**facts.txns, **txns}
         facts = replace(facts, unknown=(*facts.unknown, *unknown), txns=all_txns)
-    return facts, Body(lines, body.file.version, position, whole, tuple(strays))
+    committed_ms = facts.info.timestamp if body.file.kind == "commit" else None
+    return facts, Body(lines, body.file.version, position, whole, tuple(strays), committed_ms)
 
 
 def _trailer(body: LogBody, lines: Lines) -> CommitInfo | None:

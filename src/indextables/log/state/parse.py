@@ -46,6 +46,8 @@ class Body:
     trusted: bool
     strays: tuple[tuple[int, str, Any], ...] = ()
     """(line, "add" or "remove", value) of file actions in a spelling that only the slow reader knows."""
+    committed_ms: int | None = None
+    """When a commit was made, as it says itself; None for a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +246,20 @@ def parse_removes(bodies: Sequence[Body], table_uri: str) -> Rows:
         return Rows(no_tombstones(), run.line_of, run.line_of)
     pieces = parse_run(run, 0, len(run), Reader("remove", _REMOVE, remove_row, dict))
     tables = [_table(piece, TOMBSTONES, _REMOVE) for piece in pieces]
-    return _rows(run, _one_table(tables, TOMBSTONES), table_uri)
+    return _not_before_commit(_rows(run, _one_table(tables, TOMBSTONES), table_uri), run)
+
+
+def _not_before_commit(rows: Rows, run: Run) -> Rows:
+    """Returns a file was not removed before its commit was made, whatever the clock said that is in the remove."""
+    made = [body.committed_ms for body in run.bodies]
+    if all(moment is None for moment in made):
+        return rows
+    stated = rows.table.column("deletion_timestamp")
+    moments = pa.array(made, pa.int64()).take(pa.array(run.body_of))
+    later = pc.if_else(pc.less(stated, moments), moments, stated)
+    at = rows.table.schema.get_field_index("deletion_timestamp")
+    table = rows.table.set_column(at, "deletion_timestamp", pc.coalesce(later, stated))
+    return Rows(table, rows.order, rows.versions)
 
 
 @cache

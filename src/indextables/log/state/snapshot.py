@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b
@@ -294,6 +294,16 @@ class Snapshot:
         """Returns the files where the mask is set (all without one) as objects, in the snapshot's order."""
         rows = self.files() if mask is None else self._rows(np.flatnonzero(mask))
         return [Split.of(row, self.schema) for row in rows.to_pylist()]
+
+    def keys_among(self, keys: Iterable[str]) -> frozenset[str]:
+        """Returns those of these keys that are live files."""
+        wanted = pa.array(sorted(keys), pa.string())
+        found: set[str] = set()
+        for segment in self.state.segments:
+            mask = segment.contains(wanted) & ~segment.dead
+            if mask.any():
+                found.update(segment.table.column("key").filter(pa.array(mask)).to_pylist())
+        return frozenset(found)
 
     def split(self, key: str) -> Split | None:
         """Returns the live file under this key."""

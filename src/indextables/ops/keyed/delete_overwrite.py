@@ -7,7 +7,6 @@ goes, because the older rows it replaced would be there again.
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -221,8 +220,7 @@ class KeyedRewritePlanner:
             for home in {**found.keys, **replaced}
         ]
         logs = self.files.logs(new.metadata, snapshot.version, deletes)
-        now = time.time_ns() // 1_000_000
-        removes = (Remove(path, now) for path in _paths(snapshot, found.files))
+        removes = (Remove(path) for path in _paths(snapshot, found.files))
         metadata = () if new.metadata == snapshot.metadata else (new.metadata,)
         txn = () if self.txn is None else (self.txn,)
         inserted = None

@@ -19,7 +19,7 @@ from indextables.core.stats.truncate import TruncationOptions
 from indextables.core.stats.truncation_options import ignored_overrides
 from indextables.core.types import DataType
 from indextables.errors import CommitConflictError
-from indextables.log.commit.attempt import Planner
+from indextables.log.commit.attempt import Proposal
 from indextables.log.commit.intent import CommitPlan
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -119,29 +119,38 @@ class CommitResult:
     """Splits that were left out because another writer replaced them meanwhile."""
 
 
-def commit(log: TransactionLog, planner: Planner, snapshot: Snapshot) -> CommitResult:
-    """Commits what the planner plans on the newest snapshot, and tells what it was.
+def commit(log: TransactionLog, proposal: Proposal, snapshot: Snapshot) -> CommitResult:
+    """Commits what the planner plans on the newest snapshot, or a plan made for this one.
 
-    CommitConflictError if a vacuum has meanwhile been told that nobody works on this snapshot:
-    the files the plan names may be gone, even if the plan itself was made anew.
+    Tells what it was.
     """
     last: list[CommitPlan] = []
 
     def remember(now: Snapshot) -> CommitPlan:
-        if snapshot.version < now.min_read_version:
-            raise CommitConflictError(
-                f"this write began at version {snapshot.version}, and a vacuum has since removed "
-                f"files of writers that began below {now.min_read_version}",
-                hint="start again from the current version",
-                read_version=snapshot.version,
-                min_read_version=now.min_read_version,
-            )
-        last.append(planner(now))
+        assert not isinstance(proposal, CommitPlan)
+        _check_not_vacuumed(snapshot, now)
+        last.append(proposal(now))
         return last[-1]
 
-    done = log.commit(remember, snapshot)
+    if isinstance(proposal, CommitPlan):
+        last.append(proposal)
+        done = log.commit(proposal, snapshot)
+    else:
+        done = log.commit(remember, snapshot)
     plan = last[-1].without(done.skipped)
     return CommitResult(done.version, plan.operation, plan.all_metrics(), not done.no_op, done.skipped)
+
+
+def _check_not_vacuumed(began: Snapshot, now: Snapshot) -> None:
+    """The commit itself asks this too; here it saves the work of planning for nothing."""
+    if began.version < now.min_read_version:
+        raise CommitConflictError(
+            f"this write began at version {began.version}, and a vacuum has since removed "
+            f"files of writers that began below {now.min_read_version}",
+            hint="start again from the current version",
+            read_version=began.version,
+            min_read_version=now.min_read_version,
+        )
 
 
 def is_done(snapshot: Snapshot, txn: Txn | None) -> bool:

@@ -73,15 +73,27 @@ def purge(context: Context, arguments: Arguments) -> pa.Table:
     return _purged(context, arguments, apply=True)
 
 
+def purge_at_once(context: Context, arguments: Arguments) -> pa.Table:
+    """Deletes them although they were needed a shorter time ago than the table keeps them."""
+    return _purged(context, arguments, apply=True, allow_short_retention=True)
+
+
 def plan_purge(context: Context, arguments: Arguments) -> pa.Table:
     """Returns names them."""
     return _purged(context, arguments, apply=False)
 
 
-def _purged(context: Context, arguments: Arguments, *, apply: bool) -> pa.Table:
+def _purged(
+    context: Context, arguments: Arguments, *, apply: bool, allow_short_retention: bool = False
+) -> pa.Table:
     unit = "days" if "days" in arguments else "hours"
     options = {**_options(context), VACUUM_RETENTION.key: f"{arguments[unit]} {unit}"}
-    plan = vacuum(context.open_log(arguments["path"]), apply=apply, options=options)
+    plan = vacuum(
+        context.open_log(arguments["path"]),
+        apply=apply,
+        allow_short_retention=allow_short_retention,
+        options=options,
+    )
     found = (("unreferenced", plan.files), ("left by a crash", plan.temporaries))
     return _deleted(
         [(meta.key, meta.size, what) for what, metas in found for meta in metas], plan.applied
@@ -181,9 +193,13 @@ COMMANDS: Final = (
     Command(f"{_DESCRIBE} INCLUDE ALL", show_whole_log),
     Command("CHECKPOINT INDEXTABLES <path:text>", checkpoint),
     *(
-        Command(f"{_PURGE} <{unit}:count> {words}{dry}", run)
+        Command(f"{_PURGE} <{unit}:count> {words}{suffix}", run)
         for unit, words in (("days", "DAYS|DAY"), ("hours", "HOURS|HOUR"))
-        for dry, run in (("", purge), (" DRY RUN", plan_purge))
+        for suffix, run in (
+            ("", purge),
+            (" ALLOW SHORT RETENTION", purge_at_once),
+            (" DRY RUN", plan_purge),
+        )
     ),
     Command(_TRUNCATE, truncate),
     Command(f"{_TRUNCATE} DRY RUN", plan_truncate),

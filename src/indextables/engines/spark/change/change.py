@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -100,12 +99,11 @@ class CopyPlanner:
                     changes = check_one_change_each(found, few.target, clauses)
                 counted = Counted.of(changes, snapshot)
                 written = self._written(snapshot, changes, counted)
-        now = time.time_ns() // 1_000_000
         removed = snapshot.part(counted.files).column("key").to_pylist()
         return CommitPlan(
             Rewrite(reading.where),
             reading.operation,
-            (*(Remove(key, now) for key in removed), *written.adds),
+            (*(Remove(key) for key in removed), *written.adds),
             parameters=reading.shown,
             metrics=_metrics(counted, written, len(removed)) | few.metrics,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -53,14 +52,13 @@ class KeyedChangePlanner:
             dropped = whole_slices(snapshot, reading.where)
         rest = replace(reading, snapshot=snapshot.part(~dropped)) if dropped.any() else reading
         files, skipped = self._changed(rest)
-        now = time.time_ns() // 1_000_000
         removed = snapshot.part(dropped).column("key").to_pylist()
         metrics = files.metrics | {"numRemovedFiles": len(removed), **skipped}
         metrics["numDeletedRows"] += self._count(snapshot, dropped)
         return CommitPlan(
             Rewrite(reading.where, inserted=Constant(True) if files.bases.adds else None),
             reading.operation,
-            (*(Remove(key, now) for key in removed), *files.adds),
+            (*(Remove(key) for key in removed), *files.adds),
             parameters=reading.shown,
             metrics=metrics,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -123,7 +122,6 @@ class KeyedOverwrite:
         if bound is not None:
             dropped = whole_slices(snapshot, bound)
         gone = self._deleted(snapshot.part(~dropped), new, bound)
-        now = time.time_ns() // 1_000_000
         removed = snapshot.part(dropped).column("key").to_pylist()
         return CommitPlan(
             Rewrite(bound, inserted=Constant(True) if adds else None),
@@ -131,7 +129,7 @@ class KeyedOverwrite:
             (
                 *metadata,
                 *((self.txn,) if self.txn else ()),
-                *(Remove(key, now) for key in removed),
+                *(Remove(key) for key in removed),
                 *gone.adds,
                 *adds,
             ),

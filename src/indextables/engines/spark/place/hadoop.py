@@ -60,6 +60,11 @@ class HadoopStore:
         return HadoopStore, (self._uri,)
 
     @property
+    def has_own_clock(self) -> bool:
+        """Returns True if times of files are a server's, and not this machine's."""
+        return not self._uri.startswith("file:")
+
+    @property
     def uri(self) -> str:
         """Returns the root as the user wrote it."""
         return self._uri
