@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from indextables.config import VACUUM_RETENTION
 from indextables.errors import ConfigError
-from indextables.log.commit.intent import CommitPlan, Maintain
-from indextables.log.commit.kept import written_for
+from indextables.log.commit.intent import CommitPlan, Maintain, written_for
 from indextables.log.open.age import Expiry
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog

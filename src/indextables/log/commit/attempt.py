@@ -25,9 +25,7 @@ from indextables.errors import (
     StorageError,
 )
 from indextables.log.commit.conflict import Conflict, Outcome, Rebase, Replan, Skip, check, winner
-from indextables.log.commit.intent import Append, CommitPlan, Maintain, SnapshotId
-from indextables.log.commit.kept import check_kept
-from indextables.log.open.age import warn_of_clocks
+from indextables.log.commit.intent import Append, CommitPlan, Maintain, SnapshotId, check_kept
 from indextables.log.open.replay import replay
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Action, Add, CommitInfo, Metadata, Remove, check_writable
@@ -37,6 +35,8 @@ from indextables.storage.base import LogStore
 # Putting a commit into the store, and finding out what happened when the store does not say.
 
 _logger: Final = logging.getLogger(__name__)
+_AHEAD_MS: Final = 60 * 60 * 1000
+"""A parent this far ahead of the clock is worth a warning."""
 _PAUSES: Final = (0.05, 0.2, 0.8, 2.0)
 """Seconds between the questions to a store that fails."""
 
@@ -271,7 +271,7 @@ def commit(
         check_kept(draft.plan, base.version, draft.base, kept_since)
         now_ms = publisher.now_ms()
         if attempt == 1:
-            warn_of_clocks(base, now_ms)
+            _warn_of_clocks(base, now_ms)
         data = sealed(draft.plan, draft.planned_on, draft.base, commit_id, now_ms)
         version = draft.base.version + 1
         file = publisher.file(version)
@@ -389,3 +389,16 @@ def files_after(base: Snapshot | None, actions: Sequence[Action]) -> int:
 def first_snapshot(file: LogFile, data: bytes, table_uri: str) -> Snapshot:
     """Returns the table right after its first commit."""
     return replay(None, [body_of(file, data)], table_uri)
+
+
+def _warn_of_clocks(base: Snapshot, now_ms: int) -> None:
+    """Warns of a clock that was ahead: the times of versions only grow, so it stays in the log."""
+    ahead = (base.timestamp_ms or now_ms) - now_ms
+    if ahead > _AHEAD_MS:
+        _logger.warning(
+            "version %d of %s says it was committed %.1f hours from now: the clock of its writer was ahead, "
+            "or the clock here is behind; versions that follow it get times from there on",
+            base.version,
+            base.table_uri,
+            ahead / 3_600_000,
+        )

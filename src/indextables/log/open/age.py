@@ -12,7 +12,6 @@ it so:
 
 from __future__ import annotations
 
-import logging
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,11 +21,8 @@ from typing import Final
 from indextables.errors import VersionNotFoundError
 from indextables.log.open.history import timestamp_of, written_at
 from indextables.log.open.load import Listing, reachable
-from indextables.log.state.snapshot import Snapshot
 from indextables.storage.base import LogStore
 
-_logger: Final = logging.getLogger(__name__)
-_AHEAD_MS: Final = 60 * 60 * 1000
 """A parent from further in the future than this was written by a clock that is ahead: say so."""
 LEEWAY_MS: Final = 24 * 60 * 60 * 1000
 """A time that lies further ahead of this process's clock is believed by nobody."""
@@ -125,16 +121,3 @@ class Age:
 def _has_own_clock(store: LogStore) -> bool:
     """Returns True if the times of files do not come from the machines that write them."""
     return bool(getattr(store, "has_own_clock", False))
-
-
-def warn_of_clocks(base: Snapshot, now_ms: int) -> None:
-    """The times of versions only grow, so a clock that was ahead once stays in the log: let it be known."""
-    ahead = (base.timestamp_ms or now_ms) - now_ms
-    if ahead > _AHEAD_MS:
-        _logger.warning(
-            "version %d of %s says it was committed %.1f hours from now: the clock of its writer was ahead, "
-            "or the clock here is behind; versions that follow it get times from there on",
-            base.version,
-            base.table_uri,
-            ahead / 3_600_000,
-        )
