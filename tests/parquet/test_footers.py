@@ -362,3 +362,31 @@ def test_polars_cuts_any_text_to_a_true_bound(texts):
     for text in texts:
         assert low is None or low.encode() <= text.encode()
         assert high is None or text.encode() <= high.encode()
+
+
+@pytest.mark.parametrize(
+    ("mark", "is_known"),
+    [
+        ({}, True),
+        ({"org.apache.spark.version": "4.0.0"}, True),
+        ({"org.apache.spark.version": "2.4.8"}, False),
+        ({"org.apache.spark.version": "4.0.0", "org.apache.spark.legacyDateTime": ""}, False),
+        ({"org.apache.spark.version": "4.0.0", "org.apache.spark.legacyINT96": ""}, False),
+    ],
+)
+def test_dates_of_another_calendar_have_bounds_only_after_its_end(mark, is_known):
+    """Below 15 October 1582, and 1900 for timestamps, the numbers of such files are other dates."""
+    zoned = lambda *when: dt.datetime(*when, tzinfo=dt.UTC)
+    table = pa.table(
+        {
+            "d": [dt.date(1582, 10, 14), dt.date(1582, 10, 15)],
+            "t": pa.array([zoned(1899, 12, 31), zoned(1900, 1, 2)], pa.timestamp("us", "UTC")),
+            "st": [{"d": dt.date(1500, 1, 1)}, {"d": dt.date(1582, 10, 14)}],
+            "new": [dt.date(1582, 10, 15), dt.date(2024, 1, 1)],
+        }
+    ).replace_schema_metadata(mark)
+    stats = stats_of(table)
+    old = {("d",), ("t",), ("st", "d")}
+    assert set(stats.min_values) == {("new",)} | (old if is_known else set())
+    assert set(stats.max_values) == {("new",), ("d",), ("t",)} | (old if is_known else set())
+    assert stats.null_count == dict.fromkeys((*old, ("new",)), 0)

@@ -21,6 +21,7 @@ from indextables.core.stats.truncate import (
 from indextables.core.types import (
     FieldPath,
     Leaf,
+    StructType,
     is_float,
     is_orderable,
     leaves,
@@ -36,6 +37,8 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Add
 from indextables.ops.shared.commit import CommitResult, commit, config_for, truncation_for
 from indextables.ops.shared.executor import Executor
+from indextables.parquet.read.calendar import has_old_times, is_other_calendar, without_old_times
+from indextables.parquet.read.footers import read_footers
 from indextables.plan.column_sets import columns_set
 from indextables.plan.merge_rule import MergeRule
 from indextables.plan.slices import Block, slices_of
@@ -112,7 +115,7 @@ def analyze(
     metrics = TruncationMetrics()
     for start in range(0, len(splits), executor.at_once):
         chunk = splits[start : start + executor.at_once]
-        collected = executor.collect(chunk, snapshot.schema, wanted)
+        collected = _collected(log, executor, chunk, snapshot.schema, wanted)
         for split in chunk:
             new, truncated = truncate_stats(collected[split.path], snapshot.schema, truncation)
             metrics += truncated
@@ -136,6 +139,25 @@ def drop_statistics(log: TransactionLog, columns: Sequence[str]) -> CommitResult
     ]
     plan = _plan("DROP STATISTICS", gone, adds, TruncationMetrics())
     return commit(log, plan, snapshot)
+
+
+def _collected(
+    log: TransactionLog,
+    executor: Executor,
+    splits: Sequence[Split],
+    schema: StructType,
+    wanted: Sequence[FieldPath],
+) -> dict[str, SplitStats]:
+    """Statistics from the rows.
+
+    Of a file in another calendar, engines read other old dates than Spark.
+    """
+    found = dict(executor.collect(splits, schema, wanted))
+    old = [key for key, stats in found.items() if has_old_times(stats, schema)]
+    for key, footer in zip(old, read_footers(log.store.filesystem(), old), strict=True):
+        if is_other_calendar(footer):
+            found[key] = without_old_times(found[key], schema)
+    return found
 
 
 def _plan(

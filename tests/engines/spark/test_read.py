@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import json
 import threading
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -16,8 +18,8 @@ from support.spark_tables import days, write_table
 
 from indextables.core.types import schema_to_json
 from indextables.engines.spark.jvm import gateway
-from indextables.engines.spark.scan.native_scan import known_scans
-from indextables.engines.spark.scan.scan_report import last_scan
+from indextables.engines.spark.scan.native_scan import find_scan, known_scans, register
+from indextables.engines.spark.scan.scan_report import last_scan, reads_table
 from indextables.errors import (
     ConfigError,
     IndexTablesError,
@@ -535,6 +537,16 @@ def test_a_forked_child_is_told_not_to_use_the_session(spark, monkeypatch):
     monkeypatch.setattr(gateway.os, "getpid", lambda: -1)
     with pytest.raises(IndexTablesError, match="forked"):
         gateway.jvm_tools()
+
+
+def test_a_scan_is_known_after_another_of_the_same_version_is_gone(spark, table):
+    """A write asks by it whether its rows come from the table itself, whatever was read in between."""
+    frame = load(spark, table)
+    identity = frame._jdf.queryExecution().analyzed().relation().location().toString()
+    register(replace(find_scan(identity)))
+    gc.collect()
+    assert find_scan(identity) is not None
+    assert reads_table(frame, find_scan(identity).root)
 
 
 def test_last_scan_needs_a_frame(spark):

@@ -26,6 +26,7 @@ from indextables.core.types import (
     leaves,
 )
 from indextables.errors import NotATableError, ObjectNotFoundError, StorageError
+from indextables.parquet.read.calendar import is_other_calendar, without_old_times
 from indextables.storage.base import failure
 
 _MICROS_PER_DAY: Final = 86_400_000_000
@@ -156,7 +157,7 @@ def stats_from_footer(
         for leaf in leaves(schema)
         if leaf.path in wanted
     }
-    return SplitStats(
+    stats = SplitStats(
         num_records=metadata.num_rows,
         min_values={p: f.low for p, f in found.items() if f.low is not None},
         max_values={p: f.high for p, f in found.items() if f.high is not None},
@@ -166,6 +167,7 @@ def stats_from_footer(
         inexact_max=frozenset(p for p, f in found.items() if f.inexact and f.high is not None),
         dropped=frozenset(p for p, f in found.items() if f.dropped),
     )
+    return without_old_times(stats, schema) if is_other_calendar(metadata) else stats
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,6 +148,10 @@ class _OneGroup:
         return int(self.footer.row_group(self.index).num_rows)
 
     @property
+    def metadata(self) -> Any:
+        return self.footer.metadata
+
+    @property
     def schema(self) -> Any:
         return self.footer.schema
 

@@ -33,7 +33,7 @@ from indextables.engines.spark.place.options import flag
 from indextables.engines.spark.place.tables import SparkTable, parsed_alike, snapshot_of
 from indextables.engines.spark.scan.partition_rows import partition_groups
 from indextables.engines.spark.scan.reader import PARQUET, checked_options
-from indextables.engines.spark.scan.row_group_filters import ALL_FILES, reader_options
+from indextables.engines.spark.scan.row_group_filters import ALL_FILES, AS_STORED, reader_options
 from indextables.errors import IndexTablesError, LogCorruptedError, PredicateError, UnknownColumnError
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -82,7 +82,7 @@ def read_table(session: Any, path: str, options: Mapping[str, Any]) -> DataFrame
             "alone, or use a classic session",
         )
     parquet: dict[str, str] = {name: given[name] for name in PARQUET if name in given}
-    options = {**parquet, **reader_options(snapshot), **ALL_FILES}
+    options = {**parquet, **reader_options(snapshot), **ALL_FILES, **AS_STORED}
     frame = _frame(session, plan, table.root, options)
     return frame.where(where) if where is not None else frame
 

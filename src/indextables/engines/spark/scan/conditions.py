@@ -35,6 +35,8 @@ from indextables.core.predicate.nodes import (
 )
 from indextables.core.predicate.tree import columns_of
 from indextables.core.types import (
+    DataType,
+    DecimalType,
     Field,
     FieldPath,
     PrimitiveType,
@@ -68,6 +70,13 @@ class Column:
 
     ref: Ref
     field: Field
+    cast: DataType | None = None
+    """The type it is compared in, where Spark casts it to one that keeps its order."""
+
+    @property
+    def type(self) -> DataType:
+        """Returns the type of the constants it is compared with."""
+        return self.cast or self.field.type
 
 
 _Part: TypeAlias = Column | Literal | Predicate
@@ -178,8 +187,8 @@ def _columns(parts: Sequence[_Part]) -> tuple[FieldPath, ...]:
 def _condition(part: _Part) -> Predicate:
     """Returns the part in a place where Catalyst wants a boolean."""
     match part:
-        case Column(ref, Field(type=kind)):
-            return BoolRef(ref) if kind == _BOOLEAN else Opaque(path_text(ref.path), (ref.path,))
+        case Column(ref) as column:
+            return BoolRef(ref) if column.type == _BOOLEAN else Opaque(path_text(ref.path), (ref.path,))
         case Literal(value):
             return Constant(value) if value is None or isinstance(value, bool) else Opaque(repr(value))
         case _:
@@ -216,7 +225,7 @@ def _attribute(frame: _Frame, expression: Any) -> _Part | None:
 
 def _struct_field(frame: _Frame, _: Any) -> _Part | None:
     match frame.parts:
-        case [Column(Ref(path), Field(type=StructType(fields)))]:
+        case [Column(Ref(path), Field(type=StructType(fields)), cast=None)]:
             # The ordinal counts the fields of this (pruned) struct, not those of the table's.
             found = fields[frame.node["ordinal"]]
             return Column(Ref((*path, found.name)), found)
@@ -224,15 +233,25 @@ def _struct_field(frame: _Frame, _: Any) -> _Part | None:
             return None
 
 
+# A long becomes the nearest double: order is kept, but several longs are equal to one double.
+_LONG_AS_DOUBLE: Final = (PrimitiveType("long"), PrimitiveType("double"))
+
+
 def _cast(frame: _Frame, _: Any) -> _Part | None:
-    """Returns a cast that keeps value and order may be left out: the comparison comes out the same."""
-    if not (frame.parts and isinstance(column := frame.parts[0], Column)):
-        return None
-    target = _field_from_json(json.dumps({"name": "cast", "type": frame.node["dataType"]})).type
-    source = column.field.type
-    # The binder knows that Spark compares a long with a double as doubles, and does the same.
-    is_long_as_double = (source, target) == (PrimitiveType("long"), PrimitiveType("double"))
-    return column if can_widen(source, target) or is_long_as_double else None
+    """Returns a column under a cast that keeps its order; the cast stays known, and one over another is opaque.
+
+    What is compared with it decides: constants are of the type cast to, and two columns that are rounded
+    are not equal where their values are.
+    """
+    match frame.parts:
+        # A type with metadata is text under a collation, or CHAR: equal there is not equal bytes.
+        case [Column(ref, Field(metadata=meta) as source, None)] if not meta:
+            target = _field_from_json(json.dumps({"name": "cast", "type": frame.node["dataType"]}))
+        case _:
+            return None
+    is_simple = isinstance(source.type, PrimitiveType | DecimalType) and not target.metadata
+    keeps_order = can_widen(source.type, target.type) or (source.type, target.type) == _LONG_AS_DOUBLE
+    return Column(ref, source, target.type) if is_simple and keeps_order else None
 
 
 def _literal(frame: _Frame, expression: Any) -> _Part | None:
@@ -256,14 +275,24 @@ def _is_comparable(column: Column) -> bool:
     return is_orderable(column.field.type, column.field.metadata)
 
 
+def _is_exact(column: Column) -> bool:
+    """Returns whether the value that is compared is the stored one, for columns that are compared with others."""
+    return _is_comparable(column) and (column.field.type, column.cast) != _LONG_AS_DOUBLE
+
+
+def _is_among(column: Column, constant: Literal) -> bool:
+    """Returns whether the constant is of the very type that the column is compared in."""
+    return constant.type == column.type and _is_comparable(column)
+
+
 def _compare(frame: _Frame, _: Any) -> _Part | None:
     op = _COMPARISONS[frame.kind]
     match frame.parts:
-        case [Column() as left, Column() as right] if _is_comparable(left) and _is_comparable(right):
-            return Compare(op, left.ref, right.ref)
-        case [Column() as left, Literal() as right] if _is_comparable(left):
+        case [Column() as left, Column() as right] if _is_exact(left) and _is_exact(right):
+            return Compare(op, left.ref, right.ref) if left.type == right.type else None
+        case [Column() as left, Literal() as right] if _is_among(left, right):
             return Compare(op, left.ref, right)
-        case [Literal() as left, Column() as right] if _is_comparable(right):
+        case [Literal() as left, Column() as right] if _is_among(right, left):
             return Compare(op, left, right.ref)
         case [Column() | Literal() | Opaque(), _] | [_, Column() | Opaque()]:
             return None
@@ -277,8 +306,8 @@ def _compare(frame: _Frame, _: Any) -> _Part | None:
 
 def _in(frame: _Frame, _: Any) -> _Part | None:
     match frame.parts:
-        case [Column() as column, *values] if _is_comparable(column):
-            literals = tuple(v for v in values if isinstance(v, Literal))
+        case [Column() as column, *values]:
+            literals = tuple(v for v in values if isinstance(v, Literal) and _is_among(column, v))
             return IsIn(column.ref, literals) if len(literals) == len(values) else None
         case _:
             return None
@@ -287,7 +316,8 @@ def _in(frame: _Frame, _: Any) -> _Part | None:
 def _in_set(frame: _Frame, expression: Any) -> _Part | None:
     match frame.parts:
         case [Column() as column] if _is_comparable(column):
-            values = values_of_set(_jvm_node(frame, expression), column.field.type)
+            # The members are of the type cast to: a time among them is no day of a date.
+            values = values_of_set(_jvm_node(frame, expression), column.type)
             return None if values is None else IsIn(column.ref, values)
         case _:
             return None
@@ -295,7 +325,7 @@ def _in_set(frame: _Frame, expression: Any) -> _Part | None:
 
 def _starts_with(frame: _Frame, _: Any) -> _Part | None:
     match frame.parts:
-        case [Column(ref, Field(type=kind)) as column, Literal(str() as prefix)] if kind == _STRING:
+        case [Column(ref, cast=None) as column, Literal(str() as prefix)] if column.type == _STRING:
             return StartsWith(ref, prefix) if _is_comparable(column) else None
         case _:
             return None
@@ -303,7 +333,7 @@ def _starts_with(frame: _Frame, _: Any) -> _Part | None:
 
 def _like(frame: _Frame, expression: Any) -> _Part | None:
     match frame.parts:
-        case [Column(ref, Field(type=kind)) as column, Literal(str() as pattern)] if kind == _STRING:
+        case [Column(ref, cast=None) as column, Literal(str() as pattern)] if column.type == _STRING:
             # JSON shows no escape character even where the query names one.
             escape = _jvm_node(frame, expression).escapeChar()
             return like(ref, pattern, escape) if _is_comparable(column) else None
@@ -321,7 +351,7 @@ def _is_nan(frame: _Frame, _: Any) -> _Part | None:
 
 def _is_null(frame: _Frame, _: Any) -> _Part | None:
     match frame.parts:
-        case [Column(ref)]:
+        case [Column(ref, cast=None)]:
             return IsNull(ref)
         case _:
             return None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from weakref import WeakValueDictionary
+from weakref import WeakSet
 
 from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import And, Opaque, Predicate
@@ -30,7 +31,7 @@ class PartOf:
     """One bit per file of the whole."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NativeScan:
     """A table pinned to one version; the same for every query over one DataFrame."""
 
@@ -97,20 +98,28 @@ class NativeScan:
         return condition
 
 
-_scans: Final[WeakValueDictionary[str, NativeScan]] = WeakValueDictionary()
+# Several of one identity: while any of them is in use, the identity stands for rows of the table.
+_scans: Final[dict[str, WeakSet[NativeScan]]] = {}
+_lock: Final = threading.Lock()
 
 
 def register(scan: NativeScan) -> NativeScan:
     """Returns the scan itself, to be found again by what its index prints in the JVM."""
-    _scans[scan.identity] = scan
+    with _lock:
+        for identity in [identity for identity, scans in _scans.items() if not scans]:
+            del _scans[identity]
+        _scans.setdefault(scan.identity, WeakSet()).add(scan)
     return scan
 
 
 def known_scans() -> list[NativeScan]:
-    """Returns the scans that a DataFrame uses."""
-    return list(_scans.values())
+    """Returns one scan for each identity that a DataFrame uses."""
+    with _lock:
+        found = [next(iter(scans), None) for scans in _scans.values()]
+    return [scan for scan in found if scan is not None]
 
 
 def find_scan(identity: str) -> NativeScan | None:
-    """Returns the scan with this identity, as long as a DataFrame uses it."""
-    return _scans.get(identity)
+    """Returns a scan with this identity, as long as a DataFrame uses one."""
+    with _lock:
+        return next(iter(_scans.get(identity, ())), None)

@@ -16,7 +16,7 @@ from indextables.errors import ConfigError, SchemaError
 from indextables.log.state.snapshot import Snapshot
 
 PARQUET: Final = ("datetimeRebaseMode", "int96RebaseMode")
-"""Options of Spark's Parquet reader that keep their meaning for a table."""
+"""Options of Spark's Parquet reader that a table knows; they have one value."""
 _OURS: Final = ("path", "versionAsOf", "timestampAsOf", "where", "readOptimized")
 _KNOWN: Final = {name.lower(): name for name in (*_OURS, *PARQUET)} | {
     "read_optimized": "readOptimized"  # as the Python functions have it
@@ -65,6 +65,16 @@ def refuse_schema(*, is_given: bool) -> None:
         )
 
 
+def _refuse_other_calendar(name: str, value: Any) -> None:
+    """The log has bounds of the values as they are stored: read as others, they would be skipped."""
+    if name in PARQUET and str(value).upper() != "CORRECTED":
+        raise ConfigError(
+            f"the dates and times of a table are read as they are stored, not with {name}={value!r}",
+            hint="leave the option out; files that Spark marked as written in another calendar are read in it",
+            key=name,
+        )
+
+
 def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the options by their proper names; one that means nothing is an error."""
     Config.of(session=options).validate()
@@ -73,6 +83,7 @@ def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
         name = _KNOWN.get(key.lower())
         if name is not None:
             found[name] = value
+            _refuse_other_calendar(name, value)
         elif not key.lower().startswith(PREFIX):
             close = difflib.get_close_matches(key.lower(), _KNOWN, n=1)
             hint = f"did you mean {_KNOWN[close[0]]!r}?" if close else f"known are {', '.join(_OURS)}"

@@ -18,7 +18,7 @@ from indextables.engines.spark.scan.file_index import TableFileIndex
 from indextables.engines.spark.scan.file_list import FileList
 from indextables.engines.spark.scan.lineage import Lineage
 from indextables.engines.spark.scan.native_scan import NativeScan, PartOf, register
-from indextables.engines.spark.scan.row_group_filters import ALL_FILES, ANY_NAME
+from indextables.engines.spark.scan.row_group_filters import ALL_FILES, ANY_NAME, AS_STORED
 from indextables.log.state.snapshot import Snapshot
 
 _UNASKED: Final = {"mergeSchema": "false", "compression": "snappy", **ANY_NAME}
@@ -75,7 +75,7 @@ def native_frame(
     columns = (part.schema if part else None) or snapshot.schema
     data_schema = nullable_schema(tools, schema_to_json(columns))
     index = TableFileIndex(scan, partition_schema)
-    given = {**_UNASKED, **(options or {}), **files.reader_options, **ALL_FILES}
+    given = {**_UNASKED, **(options or {}), **files.reader_options, **ALL_FILES, **AS_STORED}
     relation = tools.relation(
         index,
         partition_schema,

@@ -1,8 +1,10 @@
-"""Which filters inside files Spark may use: those on floating point can lose rows.
+"""How Spark reads the files: which filters inside of them it may use, as some can lose rows.
 
 Spark takes 0.0 and -0.0 for equal and NaN for the greatest number. Parquet's reader, which skips row
 groups for it, does not: its dictionary and Bloom filters tell the zeros apart by their bits, and the
-bounds that most writers record leave NaN out. `docs/adr/0018-floats-inside-files.md` has the cases.
+bounds that most writers record leave NaN out. Constants of dates and times go to the reader by way of
+java.sql.Date and Timestamp, which have no 5 to 14 October 1582 and come back later from there, and so do
+some hours of the 19th century. `docs/adr/0018-floats-inside-files.md` has the cases.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.core.prune.source import FileMask
-from indextables.core.types import FieldPath, is_float, leaves
+from indextables.core.types import FieldPath, Leaf, PrimitiveType, is_float, leaves
 from indextables.log.state.snapshot import Snapshot
 
 _BY_VALUE: Final = {
@@ -31,8 +33,22 @@ UNFILTERED: Final[Mapping[str, str]] = {**_BY_VALUE, **_BY_BOUNDS}
 """Options of a read that skips nothing inside files."""
 ALL_FILES: Final[Mapping[str, str]] = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 """Whatever a session says: rows that are silently left out are lost to the query, or to the table."""
+AS_STORED: Final[Mapping[str, str]] = {
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+}
+"""Whatever a session says: what a file holds does not change with the settings of who reads it.
+
+It is for files without a word about their calendar; the bounds in the log are of the values as stored.
+"""
 ANY_NAME: Final[Mapping[str, str]] = {"ignoredPathSegmentRegex": "(?!)"}
 """For a read that lists files: Spark takes a name with a dot or an underscore before it for no data."""
+
+# The first and the first later value for which a constant may reach Parquet's reader as another one.
+_SHIFTED: Final = {
+    "date": (-141_441, -141_411),  # 1 and 31 October 1582
+    "timestamp": (-12_220_502_400_000_000, -2_208_988_800_000_000),  # from then until 1900
+}
 
 # Where every writer of this library puts its files; their bounds are missing where there is a NaN.
 _OWN_FILES: Final = r"^data/\d+-[0-9a-f-]{36}/"
@@ -40,11 +56,12 @@ _OWN_FILES: Final = r"^data/\d+-[0-9a-f-]{36}/"
 
 def reader_options(snapshot: Snapshot) -> dict[str, str]:
     """Options for Spark's Parquet reader with which no query over this version loses a row."""
-    floats = [
-        leaf.path
-        for leaf in leaves(snapshot.schema)
-        if is_float(leaf.type) and leaf.path[0] not in snapshot.partition_columns
+    stored = [
+        leaf for leaf in leaves(snapshot.schema) if leaf.path[0] not in snapshot.partition_columns
     ]
+    if any(_may_hold_shifted(snapshot, leaf).any() for leaf in stored):
+        return dict(UNFILTERED)
+    floats = [leaf.path for leaf in stored if is_float(leaf.type)]
     options: dict[str, str] = {}
     if any(_may_hold_zero(snapshot, path).any() for path in floats):
         options |= _BY_VALUE
@@ -52,6 +69,27 @@ def reader_options(snapshot: Snapshot) -> dict[str, str]:
     if foreign.any() and any((foreign & _may_hold_nan(snapshot, path)).any() for path in floats):
         options |= UNFILTERED
     return options
+
+
+def _may_hold_shifted(snapshot: Snapshot, leaf: Leaf) -> FileMask:
+    """Returns True for the files that may hold a date or time near which a constant is taken for another."""
+    match leaf.type:
+        case PrimitiveType(name) if name in _SHIFTED:
+            first, later = _SHIFTED[name]
+        case _:
+            return np.zeros(snapshot.num_files, np.bool_)
+    stats = snapshot.index().column(leaf.path)
+    apart = np.zeros(snapshot.num_files, np.bool_)
+    if stats.lo is not None:
+        apart |= np.asarray(_known(pc.greater_equal(_number(stats.lo), later)), np.bool_)
+    if stats.hi is not None:
+        apart |= np.asarray(_known(pc.less(_number(stats.hi), first)), np.bool_)
+    return stats.may_value & ~apart
+
+
+def _number(bounds: Any) -> Any:
+    """Days or microseconds since 1970."""
+    return bounds.cast(pa.int32() if bounds.type == pa.date32() else pa.int64())
 
 
 def _may_hold_zero(snapshot: Snapshot, path: FieldPath) -> FileMask:

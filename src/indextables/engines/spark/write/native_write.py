@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -161,7 +163,8 @@ class NativeWriter:
         writer = frame.write.format("parquet").options(**options).mode("errorifexists")
         if partition_by:
             writer = writer.partitionBy(*partition_by)
-        writer.save(location)
+        with _same_calendar(frame.sparkSession):
+            writer.save(location)
 
     def new_files(self, target: WriteTarget) -> list[NewFile]:
         """Returns what a job wrote into the target's directory, durable.
@@ -180,6 +183,35 @@ class NativeWriter:
         whole = fill_gaps(self.session, self.place, stats, target)
         store.sync_files(stats)
         return [NewFile(m.key, m.size, m.modified_ms, whole[m.key]) for m in listed if m.key in whole]
+
+
+_CALENDAR: Final = "spark.sql.parquet.datetimeRebaseModeInWrite"
+_jobs: Final[Counter[str]] = Counter()
+_jobs_lock: Final = threading.Lock()
+
+
+@contextmanager
+def _same_calendar(session: SparkSession) -> Iterator[None]:
+    """Old dates and times are written as they are; a session may be set to write them in the Julian calendar.
+
+    Spark's writer asks the session alone, not the options of a write. So the setting changes while a job
+    of ours runs, back after the last of them.
+    """
+    number = str(session._jsparkSession.sessionUUID())  # noqa: SLF001
+    with _jobs_lock:
+        is_legacy = _jobs[number] > 0 or str(session.conf.get(_CALENDAR)).upper() == "LEGACY"
+        if is_legacy:
+            _jobs[number] += 1
+            session.conf.set(_CALENDAR, "CORRECTED")
+    try:
+        yield
+    finally:
+        if is_legacy:
+            with _jobs_lock:
+                _jobs[number] -= 1
+                if not _jobs[number]:
+                    session.conf.set(_CALENDAR, "LEGACY")
+                    del _jobs[number]
 
 
 def _as_directories(frame: DataFrame, target: WriteTarget, more: Sequence[str]) -> DataFrame:
