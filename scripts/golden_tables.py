@@ -10,13 +10,14 @@ feature, or a new version of the format, adds a table; `docs/releases.md` says w
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import gzip
 import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +26,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import indextables as it
+from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.actions import Txn
+from indextables.ops.append import append
+from indextables.storage.open import open_store
 
 FOLDER: Final = Path(__file__).parents[1] / "tests" / "golden" / "v1"
 LOG: Final = "_transaction_log"
@@ -132,6 +137,10 @@ def json_checkpoint(path: str) -> list[str]:
     """A checkpoint in JSON, tombstones and a txn in it, and commits after it."""
     table = appended(path)
     table.delete("id = 1")
+    log = TransactionLog(open_store(path))
+    append(
+        log, it.Table(path)._executor, rows(PLAIN, (29, "batch")), txn=Txn("stream", 7, 1700000000000)
+    )
     table.checkpoint()
     table.append(rows(PLAIN, (31, "after")))
     return ["id = 31", "id < 10"]
@@ -299,7 +308,40 @@ def expected(path: str, conditions: Sequence[str]) -> dict[str, Any]:
         }
         for condition in conditions
     }
-    return {"about": TABLES[Path(path).name].__doc__, "versions": versions, "conditions": plans}
+    about = TABLES[Path(path).name].__doc__
+    return {"about": about, "state": state_of(table), "versions": versions, "conditions": plans}
+
+
+def state_of(table: it.Table) -> dict[str, Any]:
+    """Returns everything the newest version says of the table and of each of its files."""
+    now = table.snapshot()
+    return {
+        "min_read_version": now.min_read_version,
+        "protocol": repr(now.protocol),
+        "properties": dict(now.properties),
+        "txns": [repr(txn) for _, txn in sorted(now.txns.items())],
+        "removed": [repr(row) for row in now.tombstones.to_pylist()],
+        "files": [
+            {
+                "facts": repr((split.path, split.size, split.seq, split.schema_id, split.file_group,
+                               split.kind, split.block, split.data_change, split.modification_time)),
+                "partition": dict(split.partition_values),
+                "statistics": described(split.stats),
+            }
+            for split in now.splits()
+        ],
+    }  # fmt: skip
+
+
+def described(stats: Any) -> dict[str, str]:
+    """Returns each field as text, columns in order: sets and maps have none of their own."""
+    fields = {field.name: getattr(stats, field.name) for field in dataclasses.fields(stats)}
+    return {
+        name: repr(sorted(value.items(), key=repr) if isinstance(value, Mapping) else sorted(value))
+        if isinstance(value, Mapping | frozenset)
+        else repr(value)
+        for name, value in fields.items()
+    }
 
 
 def texts(found: pa.Table) -> list[str]:

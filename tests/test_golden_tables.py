@@ -76,6 +76,12 @@ def test_a_golden_table_has_the_rows_it_had(table):
 
 
 @pytest.mark.parametrize("table", TABLES, ids=names(TABLES))
+def test_a_golden_table_says_of_its_files_what_it_said(table):
+    """Sizes, ages, statistics, tombstones, protocol, properties: nothing is read as unknown that was known."""
+    assert PROGRAM.state_of(it.Table(str(table))) == expected_of(table)["state"]
+
+
+@pytest.mark.parametrize("table", TABLES, ids=names(TABLES))
 def test_a_golden_table_is_skipped_as_well_as_it_was(table):
     """The files a condition keeps are the ones it kept, or fewer; its rows are the same."""
     handle = it.Table(str(table))
