@@ -7,6 +7,7 @@ import re
 import pytest
 
 from indextables.config import (
+    PREFIX,
     Option,
     CHECKPOINT_FORMAT,
     CHECKPOINT_INTERVAL,
@@ -21,6 +22,7 @@ from indextables.config import (
     TRUNCATION_STRATEGY,
     VACUUM_RETENTION,
     Config,
+    layered,
     options_markdown,
 )
 from indextables.errors import ConfigError
@@ -151,3 +153,16 @@ def test_every_option_is_in_the_documentation_once():
     assert (
         "| `spark.indextables.stats.truncation.strategy` | drop, truncate or bound | `drop` |" in table
     )
+
+
+def test_layers_are_compared_without_case_and_the_strongest_keeps_its_spelling():
+    """Spark lower-cases the options of a write; a value of None sets nothing."""
+    strong = {KEY.lower(): "1", "other.software": "x", PREFIX + "checkpoint.interval": None}
+    weak = {KEY: "2", PREFIX + "checkpoint.interval": "7"}
+    assert layered(strong, None, weak) == {KEY.lower(): "1", PREFIX + "checkpoint.interval": "7"}
+
+
+def test_settings_stand_over_weaker_ones_and_say_nothing_for_the_rest():
+    """A table's properties fill in what neither the call nor the session has said."""
+    config = Config.of(session={KEY: "1"}).over({KEY: "2", PREFIX + "checkpoint.interval": "7"})
+    assert (config.get(TRUNCATION_MAX_LENGTH), config.get(CHECKPOINT_INTERVAL)) == (1, 7)

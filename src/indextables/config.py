@@ -228,16 +228,17 @@ class Config:
         hadoop: Mapping[str, Any] | None = None,
         table: Mapping[str, Any] | None = None,
     ) -> Config:
-        """Returns the first of these that sets a key decides it; keys of other software are ignored."""
-        settings: dict[str, Setting] = {}
-        for layer in (table, hadoop, session, write):
-            for key, value in (layer or {}).items():
-                if key.lower().startswith(PREFIX) and value is not None:
-                    settings[key.lower()] = Setting(key, _text(value))
-        config = cls(settings)
+        """Returns the settings in force: a key means what the first of these layers that has it says."""
+        given = layered(write, session, hadoop, table)
+        config = cls({key.lower(): Setting(key, _text(value)) for key, value in given.items()})
         for key in config.unknown_keys():
             _logger.warning("Unknown option '%s' is ignored%s", key, _suggestion(key))
         return config
+
+    def over(self, weaker: Config | Mapping[str, Any]) -> Config:
+        """Returns these settings, and where they say nothing those of a weaker layer: a table's properties."""
+        below = weaker if isinstance(weaker, Config) else Config.of(table=weaker)
+        return Config({**below.settings, **self.settings})
 
     def get(self, option: Option[T]) -> T:
         """Returns the value in force, or the default.
@@ -268,6 +269,20 @@ class Config:
             self.get(option)
         list(self.column_settings())
         return self
+
+
+def layered(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns the settings of this library in these layers, the strongest first; None sets nothing.
+
+    The one place that decides which layer wins. Keys are compared without regard to case, because Spark
+    lower-cases some of them, and kept as the strongest layer spells them; keys of other software are left out.
+    """
+    found: dict[str, tuple[str, Any]] = {}
+    for layer in reversed(layers):
+        for key, value in (layer or {}).items():
+            if key.lower().startswith(PREFIX) and value is not None:
+                found[key.lower()] = (key, value)
+    return dict(found.values())
 
 
 def _text(value: Any) -> str:

@@ -213,8 +213,7 @@ class TransactionLog:
             _logger.warning("old log files were not removed: %s", error)
 
     def _setting(self, snapshot: Snapshot) -> Config:
-        own = Config.of(table=snapshot.properties)
-        return Config({**own.settings, **self._config.settings})
+        return self._config.over(snapshot.properties)
 
     def _age(self, snapshot: Snapshot, retention: dt.timedelta) -> Age:
         span = int(retention / dt.timedelta(milliseconds=1))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
-from indextables.config import TARGET_FILE_SIZE, Config
+from indextables.config import TARGET_FILE_SIZE, Config, layered
 from indextables.core.types import StructType
 from indextables.engines.arrow.conditions import Rules
 from indextables.errors import ConfigError, NotATableError, PredicateError, TableNotFoundError
@@ -211,10 +211,7 @@ class Upkeep:
         return check(self._log, self._executor, deep=deep, progress=progress)
 
     def _options(self, call: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        given = settings_of(call)
-        lowered = {key.lower() for key in given}
-        weaker = {key: value for key, value in self._session.items() if key.lower() not in lowered}
-        return {**weaker, **given}
+        return layered(settings_of(call), self._session)
 
 
 def _size(size: int | str | None) -> int | None:

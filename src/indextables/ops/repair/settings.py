@@ -47,7 +47,7 @@ class RepairSettings:
             (REPAIR_FAIL_ON_MISSING, fail_on_missing),
         )
         base = config if isinstance(config, Config) else Config.of(session=config)
-        merged = Config({**base.settings, **given.settings}).validate()
+        merged = given.over(base).validate()
         TruncationOptions.from_config(merged, warns=False)
         return cls(
             validate_splits=merged.get(REPAIR_VALIDATE_SPLITS),
@@ -66,8 +66,7 @@ class RepairSettings:
         return cast("Format", self._over(properties).get(CHECKPOINT_FORMAT))
 
     def _over(self, properties: Mapping[str, str]) -> Config:
-        own = Config.of(table=properties)
-        return Config({**own.settings, **self.config.settings})
+        return self.config.over(properties)
 
 
 def _given(*options: tuple[Option[Any], Any]) -> Config:

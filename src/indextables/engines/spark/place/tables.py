@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 from pyspark.sql import SparkSession
 
-from indextables.config import PREFIX
+from indextables.config import PREFIX, layered
 from indextables.core.predicate.datetimes import parse_timestamp, session_zone, to_instant
 from indextables.engines.spark.jvm.gateway import application_of, jvm_tools
 from indextables.engines.spark.place.hadoop import place_of
@@ -40,17 +40,8 @@ def parsed_alike(session: Any) -> bool:
 
 
 def settings_of(session: SparkSession, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Returns every `spark.indextables.*` setting that is stronger than the table's own properties.
-
-    Keys are compared without case, because Spark lower-cases some of them.
-    """
-    layers = (_hadoop(session), _session(session), options or {})
-    found: dict[str, tuple[str, Any]] = {}
-    for layer in layers:
-        for key, value in layer.items():
-            if key.lower().startswith(PREFIX):
-                found[key.lower()] = (key, value)
-    return dict(found.values())
+    """Returns every `spark.indextables.*` setting that is stronger than the table's own properties."""
+    return layered(options, _session(session), _hadoop(session))
 
 
 def _session(session: SparkSession) -> dict[str, str]:
