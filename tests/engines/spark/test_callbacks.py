@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import socket
 
 import pytest
 from support.spark_tables import write_table
@@ -48,3 +49,47 @@ def test_an_answer_is_kept_until_the_jvm_has_it(spark, tmp_path, forgets_at_once
     text = f"SELECT max(id) FROM indextables.`{tmp_path / 't'}` WHERE name > 'n5'"
     assert spark.sql(text).collect()[0][0] == 99
     assert forgets_at_once  # the queries did drop objects of the JVM
+
+
+def ask(port: int, *lines: str) -> bytes:
+    """What py4j's callback server answers to somebody who speaks its protocol."""
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall("".join(f"{line}\n" for line in lines).encode())
+        connection.settimeout(2)
+        try:
+            return connection.recv(1000)
+        except (TimeoutError, ConnectionResetError):
+            return b""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("c", "p0", "toString", "e"),
+        ("A", "a guess", "e"),
+        ("A", "", "e", "c", "p0", "toString", "e"),
+        ("g", "p0", "e"),
+    ],
+    ids=["a call", "a guessed secret", "no secret", "a collection"],
+)
+def test_no_other_process_can_call_python_through_the_callback_port(spark, tmp_path, lines):
+    """Regression: any process of the machine could ask a file index for paths, or break the session."""
+    write_table(tmp_path / "t", pa.table({"id": [1, 2, 3]}), splits=3)
+    frame = spark.read.format("indextables").load(str(tmp_path / "t"))
+    assert frame.where("id > 1").count() == 2
+    port = spark.sparkContext._gateway._callback_server.port
+    answer = ask(port, *lines)
+    assert not answer.startswith(b"!y"), answer
+    assert frame.where("id > 2").count() == 1  # the session is as it was
+
+
+def test_streams_still_call_python_after_the_port_was_closed(spark, tmp_path):
+    """foreachBatch uses the same server, from threads of its own."""
+    write_table(tmp_path / "t", pa.table({"id": [1, 2, 3]}), splits=1)
+    assert spark.read.format("indextables").load(str(tmp_path / "t")).count() == 3
+    seen = []
+    stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
+    query = stream.writeStream.foreachBatch(lambda batch, number: seen.append((number, batch.count())))
+    running = query.trigger(once=True).option("checkpointLocation", str(tmp_path / "c")).start()
+    assert running.awaitTermination(60)
+    assert seen == [(0, 5)]

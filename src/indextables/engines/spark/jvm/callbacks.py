@@ -21,7 +21,9 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
 
+from py4j.java_gateway import JavaObject
 from pyspark.errors.exceptions import captured
+from pyspark.java_gateway import ensure_callback_server_started
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -52,6 +54,27 @@ def jvm_callback(method: Callable[P, R]) -> Callable[P, R]:
         return found
 
     return call
+
+
+def serve_callbacks(gateway: Any) -> None:
+    """Starts py4j's server for callbacks, if it does not run, and closes it to everybody but this session's JVM.
+
+    PySpark starts it without a password: any process of the machine could ask our file index for the paths of a
+    table, or break the session by a wrong answer. Both sides get the secret of the gateway. A connection that is
+    open already stays open: it is the JVM's own.
+    """
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    server = gateway._callback_server  # noqa: SLF001
+    parameters = getattr(server, "python_parameters", None) or server.callback_server_parameters
+    secret = gateway.gateway_parameters.auth_token
+    if parameters.auth_token == secret:
+        return
+    client = JavaObject("GATEWAY_SERVER", gateway._gateway_client).getCallbackClient()  # noqa: SLF001
+    kind = gateway.jvm.java.lang.Class.forName("py4j.CallbackClient")
+    field = kind.getDeclaredField("authToken")
+    field.setAccessible(True)
+    field.set(client, secret)
+    parameters.auth_token = secret
 
 
 def _keep(error: BaseException) -> int:

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
 from indextables.core.prune.source import FileMask
 from indextables.core.types import StructType, schema_to_json
+from indextables.engines.spark.jvm.callbacks import serve_callbacks
 from indextables.engines.spark.jvm.gateway import application_of, jvm_tools, nullable_schema, string_map
 from indextables.engines.spark.scan.file_index import TableFileIndex
 from indextables.engines.spark.scan.file_list import FileList
@@ -64,7 +64,7 @@ def native_frame(
     The rows of each file as they are: what log files hide is `merge_read`'s to leave out.
     """
     tools = jvm_tools()
-    ensure_callback_server_started(tools.gateway)  # type: ignore[no-untyped-call]
+    serve_callbacks(tools.gateway)
     files = _files(session, snapshot, root, part)
     of = None if part is None else PartOf(part.name, snapshot, part.mask)
     scan = register(NativeScan(files.snapshot, files, location, root, of))

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
-from indextables.engines.spark.jvm.callbacks import jvm_callback
+from indextables.engines.spark.jvm.callbacks import jvm_callback, serve_callbacks
 from indextables.engines.spark.jvm.gateway import jvm_tools
 from indextables.engines.spark.place.tables import SHORT_NAME, open_table
 from indextables.engines.spark.scan.reader import read_table
@@ -66,7 +65,7 @@ class Rewriter:
         self._pinned = pinned or {}
         self.replaced = 0
         self.read_pinned = False
-        ensure_callback_server_started(jvm_tools().gateway)  # type: ignore[no-untyped-call]
+        serve_callbacks(jvm_tools().gateway)
 
     def rewrite(self, plan: Any) -> Any:
         """Returns the plan with a native scan for every table of ours, in subqueries and CTEs too."""
