@@ -228,7 +228,7 @@ def test_an_upsert_computed_from_the_table_never_undoes_a_change_of_the_same_row
 
     store = InterleavedStore(log.store, meanwhile)
     monkeypatch.setattr(log, "store", store)
-    with pytest.raises(errors.CommitConflictError, match="read from the table itself"):
+    with pytest.raises(errors.CommitConflictError, match="stands on what was read"):
         write("id = 1")
     assert store.happened
     left = table.scan().to_arrow().sort_by("id").to_pylist()
@@ -251,7 +251,7 @@ def test_an_overwrite_computed_from_the_table_never_drops_rows_it_did_not_see(
     name = f"indextables.`{table.uri}`"
     store = InterleavedStore(log.store, lambda: Table(table.uri).append(other))
     monkeypatch.setattr(log, "store", store)
-    with pytest.raises(errors.CommitConflictError, match="read from the table itself"):
+    with pytest.raises(errors.CommitConflictError, match="stands on what was read"):
         spark.sql(
             f"INSERT OVERWRITE {name} SELECT id, v + (SELECT max(v) FROM {name}) FROM VALUES (1L, 1L) AS s(id, v)"
         )
