@@ -20,7 +20,7 @@ import pytest
 
 import indextables as it
 from indextables.log.wire.codec import decode_action, encode_action
-from indextables.log.wire.lines import Place
+from indextables.log.wire.lines import LinePosition
 from support.pages import ROOT
 
 GOLDEN = ROOT / "tests" / "golden"
@@ -105,10 +105,10 @@ def test_a_golden_log_is_written_back_byte_for_byte(table):
     for file in sorted((table / "_transaction_log").glob("*.json")):
         for number, line in enumerate(body_of(file).splitlines(), start=1):
             [(name, value)] = orjson.loads(line).items()
-            place = Place(file.name, number)
+            position = LinePosition(file.name, number)
             if name in {"add", "remove", "checkpointPart"}:
                 continue  # these are columns, not objects: the next test is theirs
-            action = decode_action(name, value, line, place)
+            action = decode_action(name, value, line, position)
             if name == "metaData":
                 schema = action.schema
             assert schema is not None or name in {"protocol", "commitInfo"}

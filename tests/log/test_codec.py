@@ -12,10 +12,10 @@ from indextables.errors import LogCorruptedError
 from indextables.log.wire.actions import CommitInfo, Metadata, Protocol, Remove, Txn, Unknown, Vacuum
 from indextables.log.wire.codec import encode_action
 from indextables.log.wire.codec import decode_action
-from indextables.log.wire.lines import Place, loads
+from indextables.log.wire.lines import LinePosition, loads
 from support.logs import METADATA, SCHEMA, add_of
 
-HERE = Place("000000000000000007.json", 3)
+HERE = LinePosition("000000000000000007.json", 3)
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5),

@@ -224,8 +224,8 @@ def test_the_columns_of_a_snapshot_are_arrow_columns_of_fixed_types():
 def test_parts_of_a_version_are_told_apart_by_their_files():
     """An engine that caches the rows of one part must not show them as those of another."""
     whole = new_log(None, *(add_of(i) for i in range(3))).snapshot()
-    first, last = (whole.part(np.array(mask)) for mask in ([True, False, False], [False, True, True]))
-    again = whole.part(np.array([True, False, False]))
+    first, last = (whole.subset(np.array(mask)) for mask in ([True, False, False], [False, True, True]))
+    again = whole.subset(np.array([True, False, False]))
     assert len({whole.excerpt, first.excerpt, last.excerpt}) == 3
     assert again.excerpt == first.excerpt
-    assert last.part(np.array([True, False])).excerpt != last.part(np.array([False, True])).excerpt
+    assert last.subset(np.array([True, False])).excerpt != last.subset(np.array([False, True])).excerpt

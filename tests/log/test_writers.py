@@ -71,14 +71,15 @@ def test_processes_killed_at_random_moments_leave_whole_commits_only(tmp_path, s
     """What was reported as committed is there; at most the last one of each victim is there unreported."""
     chance = random.Random(seed)
     new_log(open_store(tmp_path))
-    processes = [start(tmp_path, n, COMMITS if n < 3 else 5) for n in range(4)]
+    # more commits than a victim can make before it is killed, however fast the machine is
+    processes = [start(tmp_path, n, 999 if n < 3 else 5) for n in range(4)]
     victims = processes[:3]
     first = [int(process.stdout.readline()) for process in processes]  # all are at work now
     for victim in victims:
         time.sleep(chance.uniform(0.0, 0.1))
         victim.send_signal(signal.SIGKILL)
     done = [[number, *printed(process)] for number, process in zip(first, processes, strict=True)]
-    assert any(len(reported) < COMMITS for reported in done[:3])
+    assert all(process.returncode == -signal.SIGKILL for process in victims)
     assert all(process.returncode == 0 for process in processes[3:])
     snapshot = TransactionLog(open_store(tmp_path)).snapshot()
     for n, reported in enumerate(done):

@@ -10,7 +10,7 @@ import pytest
 import indextables as it
 from indextables.errors import VersionNotFoundError
 from indextables.ops.repair import RepairResult
-from indextables.ops.repair.log_place import place_of
+from indextables.ops.repair.log_location import location_of
 from indextables.ops.repair.swap import replace_log
 from indextables.storage import open_store
 
@@ -65,7 +65,7 @@ def answers(table: it.Table, where: str | None) -> dict[str, list]:
 def repaired_in_place(table: it.Table) -> RepairResult:
     log = f"{table.uri}/_transaction_log"
     result = it.repair(log, f"{log}_repaired")
-    replace_log(place_of(log, open_store), place_of(f"{log}_repaired", open_store))
+    replace_log(location_of(log, open_store), location_of(f"{log}_repaired", open_store))
     return result
 
 

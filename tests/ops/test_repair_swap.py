@@ -12,7 +12,7 @@ import pytest
 from indextables.errors import LogReplacedError, RepairError
 from indextables.log.commit.intent import Append, CommitPlan
 from indextables.ops.repair import repair
-from indextables.ops.repair.log_place import LogPlace, place_of
+from indextables.ops.repair.log_location import LogLocation, location_of
 from indextables.ops.repair.swap import (
     Moves,
     backup_of,
@@ -45,8 +45,8 @@ def moved(original: RealTable, to: Path) -> RealTable:
     return RealTable(to)
 
 
-def places(table: RealTable) -> tuple[LogPlace, LogPlace]:
-    return place_of(table.log, open_store), place_of(table.target, open_store)
+def places(table: RealTable) -> tuple[LogLocation, LogLocation]:
+    return location_of(table.log, open_store), location_of(table.target, open_store)
 
 
 def backup(table: RealTable) -> Path:
@@ -284,8 +284,8 @@ def test_an_older_backup_is_never_overwritten(table: RealTable):
 )
 def test_on_object_stores_it_says_what_to_run_instead(uri: str, command: str):
     """Nothing is copied or deleted there by this library."""
-    place = place_of(uri, lambda root: open_store("memory://x"))
-    assert command in by_hand(place)
+    location = location_of(uri, lambda root: open_store("memory://x"))
+    assert command in by_hand(location)
     with pytest.raises(RepairError, match="object store") as caught:
-        replace_log(place, backup_of(place))
+        replace_log(location, backup_of(location))
     assert "aws" in caught.value.hint or "gcloud" in caught.value.hint or "azcopy" in caught.value.hint

@@ -9,7 +9,7 @@ import pytest
 
 import indextables as it
 from indextables.errors import ConfigError, ObjectNotFoundError
-from indextables.storage.base import folded
+from indextables.storage.base import folded_name
 from support.folding import FoldingStore
 
 NOW = {"spark.indextables.vacuum.retention": "0 seconds"}
@@ -193,4 +193,4 @@ def test_a_file_that_is_listed_under_another_spelling_survives(pair):
     before = sorted(table.scan().to_arrow().to_pylist(), key=str)
     table.vacuum(apply=True, allow_short_retention=True, options=NOW)
     assert sorted(table.scan().to_arrow().to_pylist(), key=str) == before
-    assert folded(pair[0]) == folded(pair[1])
+    assert folded_name(pair[0]) == folded_name(pair[1])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.slices import File, SliceWriter
 
 import indextables as it
-from indextables.parquet.read.read import Reading, read_batches, units_of
+from indextables.parquet.read.read import ReadRequest, read_batches, units_of
 from indextables.plan.planner import Planner
 
 OLD = pa.schema(
@@ -338,6 +338,6 @@ def test_a_piece_can_be_read_by_itself() -> None:
     world.commit({(0, "u"): {"a": 5}}, set())
     planner = Planner.open(world.writer.store)
     units = units_of(planner.plan())
-    reading = Reading(planner.store, planner.schema, ("k", "a"))
-    parts = [pa.Table.from_batches(read_batches(reading, [unit])).to_pylist() for unit in units]
+    request = ReadRequest(planner.store, planner.schema, ("k", "a"))
+    parts = [pa.Table.from_batches(read_batches(request, [unit])).to_pylist() for unit in units]
     assert sorted(parts, key=str) == [[{"k": 0, "a": 5}], [{"k": 1, "a": 0}]]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import indextables as it
 from indextables.parquet.read.row_filter import to_row_mask, truth_of
-from indextables.parquet.read.read import Reading, read_batches
+from indextables.parquet.read.read import ReadRequest, read_batches
 from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.prune.evaluate import must_match
@@ -132,7 +132,7 @@ def test_property_a_pruned_scan_is_an_unpruned_scan_is_duckdb(example):
     table = written(example)
     snapshot = table.snapshot()
     store = open_store(table.uri)
-    everything = Reading(store, snapshot.schema, snapshot.schema.names)
+    everything = ReadRequest(store, snapshot.schema, snapshot.schema.names)
     data = pa.Table.from_batches(
         read_batches(everything, snapshot.splits()), schema_to_arrow(snapshot.schema)
     )

@@ -22,7 +22,7 @@ from indextables.cli.report.words import human_bytes
 from indextables.errors import RepairError
 from indextables.ops.repair import RepairPlan, plan_repair
 from indextables.ops.repair import repair as run_repair
-from indextables.ops.repair.log_place import place_of
+from indextables.ops.repair.log_location import location_of
 from indextables.ops.repair.run import COLUMNS
 from indextables.ops.repair.swap import Swap, by_hand, replace_log, undo_replace
 from indextables.storage import open_store
@@ -83,7 +83,7 @@ def repair(  # noqa: PLR0917 - one parameter for each option
         "config": settings,
     }
     if undo:
-        _show_swap(undo_replace(place_of(here, open_store), allow_gap=allow_gap), output)
+        _show_swap(undo_replace(location_of(here, open_store), allow_gap=allow_gap), output)
     elif dry_run:
         ctx.exit(_plan(here, options, output))
     elif replace and (swap := _finished_before(here, there, allow_gap=allow_gap)):
@@ -164,7 +164,7 @@ def _finished_before(here: str, there: str, *, allow_gap: bool) -> Swap | None:
 
     None if there is nothing to swap yet.
     """
-    log, repaired = place_of(here, open_store), place_of(there, open_store)
+    log, repaired = location_of(here, open_store), location_of(there, open_store)
     if log.local_path is None:
         return None
     try:
@@ -176,11 +176,11 @@ def _finished_before(here: str, there: str, *, allow_gap: bool) -> Swap | None:
 
 
 def _replace(here: str, there: str, *, allow_gap: bool, output: OutputFormat) -> None:
-    log = place_of(here, open_store)
+    log = location_of(here, open_store)
     if log.local_path is None:
         advise(f"the new log is at {there}; to use it, {by_hand(log, there)}")
         return
-    swap = replace_log(log, place_of(there, open_store), allow_gap=allow_gap)
+    swap = replace_log(log, location_of(there, open_store), allow_gap=allow_gap)
     _show_swap(swap, output)
 
 

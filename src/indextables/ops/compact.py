@@ -73,16 +73,16 @@ def compact(
         return CommitResult(snapshot.version, "COMPACT", committed=False)
     config = config_for(snapshot.properties, options)
     target = replace(write_target(snapshot.metadata, snapshot.version, config), split_bytes=_ONE_FILE)
-    folded: list[Written] = []
+    compacted: list[Written] = []
     try:
-        for written in executor.fold(plan.pieces, target):
-            folded.append(written)
+        for written in executor.compact(plan.pieces, target):
+            compacted.append(written)
             if progress is not None:
-                progress(len(folded), len(plan.pieces))
+                progress(len(compacted), len(plan.pieces))
     except BaseException:
-        _discard(log, folded)
+        _discard(log, compacted)
         raise
-    proposal = _commit_plan(plan, folded)
+    proposal = _commit_plan(plan, compacted)
     return commit(log, proposal, snapshot)
 
 
@@ -120,8 +120,8 @@ def plan_compact(snapshot: Snapshot, condition: Condition, threshold: Threshold)
     )
 
 
-def _commit_plan(plan: CompactPlan, folded: Sequence[Written]) -> CommitPlan:
-    groups = tuple(_exchange(*pair) for pair in zip(plan.pieces, folded, strict=True))
+def _commit_plan(plan: CompactPlan, compacted: Sequence[Written]) -> CommitPlan:
+    groups = tuple(_exchange(*pair) for pair in zip(plan.pieces, compacted, strict=True))
     return CommitPlan(Compact(), "COMPACT", groups=groups)
 
 
@@ -152,9 +152,9 @@ def _files(piece: Piece) -> list[Any]:
     return list({split.path: split for split in (*piece.files, *piece.logs)}.values())
 
 
-def _discard(log: TransactionLog, folded: Iterable[Written]) -> None:
+def _discard(log: TransactionLog, compacted: Iterable[Written]) -> None:
     """No commit was attempted yet, so nobody can refer to these files."""
-    for written in folded:
+    for written in compacted:
         for add in written.adds:
             with suppress(Exception):
                 log.store.delete(add.path)

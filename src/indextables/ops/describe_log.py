@@ -11,7 +11,7 @@ from indextables.errors import LogCorruptedError
 from indextables.log.open.load import Listing, list_log
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.files import LogFile, Torn, read_body
-from indextables.log.wire.lines import Place, dumps, is_clean, loads, written_lines
+from indextables.log.wire.lines import LinePosition, dumps, is_clean, loads, written_lines
 
 LOG_COLUMNS: Final = pa.schema(
     [
@@ -56,7 +56,7 @@ def _rows(log: TransactionLog, file: LogFile) -> Iterator[dict[str, Any]]:
         yield _row(file, body.verdict.line, "unreadable", content=body.verdict.reason)
     for number, text in written_lines(body.data):
         try:
-            value = loads(text, Place(file.name, number))
+            value = loads(text, LinePosition(file.name, number))
         except LogCorruptedError as error:
             yield _row(file, number, "unreadable", content=error.message)
             continue

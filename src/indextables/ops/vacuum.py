@@ -17,7 +17,7 @@ from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Vacuum
 from indextables.ops.shared.commit import config_for
-from indextables.storage.base import ObjectMeta, folded
+from indextables.storage.base import ObjectMeta, folded_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +130,8 @@ def _garbage(
 
 def _not_spelled_as(kept: frozenset[str], doomed: list[ObjectMeta]) -> Iterator[ObjectMeta]:
     """Returns those that are no kept file under another spelling: some file systems do not tell 'A' from 'a'."""
-    spellings = {folded(key) for key in kept} if doomed else frozenset()
-    return (meta for meta in doomed if folded(meta.key) not in spellings)
+    spellings = {folded_name(key) for key in kept} if doomed else frozenset()
+    return (meta for meta in doomed if folded_name(meta.key) not in spellings)
 
 
 def _removed(snapshot: Snapshot, expiry: Expiry) -> frozenset[str]:

@@ -131,13 +131,13 @@ def check_new_key(key: str) -> str:
     return key
 
 
-def folded(key: str) -> str:
+def folded_name(key: str) -> str:
     """Returns the same text for all keys that some file system takes for one name.
 
     Case and the two Unicode forms of a text are no difference on macOS, Windows and many network drives.
 
     Examples:
-        >>> folded("data/k=A/x") == folded("data/k=a/x")
+        >>> folded_name("data/k=A/x") == folded_name("data/k=a/x")
         True
     """
     if key.isascii():

@@ -13,7 +13,7 @@ from indextables.core.types import StructType, resolve
 from indextables.engines.results import duckdb_relation, pandas_frame, polars_frame
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
-from indextables.parquet.read.read import Reading, count_rows, read_batches, units_of
+from indextables.parquet.read.read import ReadRequest, count_rows, read_batches, units_of
 from indextables.parquet.read.row_filter import check_evaluable
 from indextables.plan.planner import Plan
 from indextables.plan.report import PruneReport, Recorder
@@ -73,13 +73,13 @@ class Scan:
     @property
     def schema(self) -> pa.Schema:
         """Returns the Arrow schema of the result."""
-        return self._reading.result_schema
+        return self._request.result_schema
 
     def to_batches(self) -> pa.RecordBatchReader:
         """Returns the rows as a stream; memory stays bounded whatever the size of the table."""
         self._count_pruned()
         return pa.RecordBatchReader.from_batches(
-            self.schema, read_batches(self._reading, units_of(self.plan.plan))
+            self.schema, read_batches(self._request, units_of(self.plan.plan))
         )
 
     def to_arrow(self) -> pa.Table:
@@ -101,7 +101,7 @@ class Scan:
     def count(self) -> int:
         """Returns the number of rows; without a condition the log usually knows it."""
         self._count_pruned()
-        return count_rows(replace(self._reading, columns=()), units_of(self.plan.plan))
+        return count_rows(replace(self._request, columns=()), units_of(self.plan.plan))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Any library that speaks Arrow's stream interface can take the scan itself."""
@@ -111,13 +111,13 @@ class Scan:
         return f"Scan(columns={list(self.columns)}, {self.plan.report})"
 
     @property
-    def _reading(self) -> Reading:
+    def _request(self) -> ReadRequest:
         snapshot = self.plan.snapshot
         plan = self.plan.plan
         if not self.filter_rows or plan.predicate is None:
-            return Reading(self.plan.store, snapshot.schema, self.columns)
+            return ReadRequest(self.plan.store, snapshot.schema, self.columns)
         check_evaluable(plan.predicate)
-        return Reading(self.plan.store, snapshot.schema, self.columns, plan.predicate, plan.whole)
+        return ReadRequest(self.plan.store, snapshot.schema, self.columns, plan.predicate, plan.whole)
 
     def _count_pruned(self) -> None:
         report = self.plan.report

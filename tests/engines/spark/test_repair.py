@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.types import IntegerType, LongType, StringType
 
 from indextables.errors import RepairError
-from indextables.ops.repair.log_place import place_of
+from indextables.ops.repair.log_location import place_of
 from indextables.ops.repair.swap import replace_log
 from indextables.storage import open_store
 from support.damage import seal

@@ -16,7 +16,7 @@ import pytest
 
 from indextables.errors import RepairError
 from support.logs import same_state
-from indextables.ops.repair import state as fold, plan_repair, repair
+from indextables.ops.repair import state as rebuild, plan_repair, repair
 from indextables.ops.repair.unpack import read_chunks
 from support.damage import RealTable, edit_lines, make_table, remove_one
 
@@ -307,8 +307,8 @@ def test_a_large_log_is_repaired_from_pieces_as_from_whole_files(table: RealTabl
     """A piece may end in any line, and every line of it counts."""
     whole = plan_repair(table.log)
     for size in (1500, 4000, 9000):
-        monkeypatch.setattr(fold, "_LARGE", 1000)
-        monkeypatch.setattr(fold, "read_chunks", partial(read_chunks, at_once=size))
+        monkeypatch.setattr(rebuild, "_LARGE", 1000)
+        monkeypatch.setattr(rebuild, "read_chunks", partial(read_chunks, at_once=size))
         plan = plan_repair(table.log)
         assert plan.error is None
         assert plan.snapshot is not None

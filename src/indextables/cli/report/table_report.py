@@ -114,7 +114,7 @@ def table_report(
         checkpoint_interval=config.get(CHECKPOINT_INTERVAL),
         partitions=_partitions(snapshot),
         removed_files=snapshot.tombstones.num_rows,
-        columns=tuple(_columns(snapshot.part(holds_rows))),
+        columns=tuple(_columns(snapshot.subset(holds_rows))),
         log=_log(list_log(store, LogNames()), history),
         history=tuple(history[:recent]),
     )

@@ -19,7 +19,7 @@ from indextables.core.types import PrimitiveType, schema_to_arrow
 from indextables.engines.arrow.conditions import Rules, by_sql_rules, fields_of, predicate_of
 from indextables.errors import PredicateError
 from indextables.log.state.rows import Split
-from indextables.parquet.read.read import THREADS, Reading, Unit, count_rows, read_batches, units_of
+from indextables.parquet.read.read import THREADS, ReadRequest, Unit, count_rows, read_batches, units_of
 from indextables.parquet.read.row_filter import check_evaluable
 from indextables.plan.planner import Plan, Planner
 from indextables.plan.report import Recorder
@@ -79,7 +79,9 @@ class TableDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has n
         """Returns how many rows satisfy the filter; without one the log usually knows."""
         if self._combined(filter) is not None:
             return int(self.scanner(columns=[], filter=filter).count_rows())
-        return count_rows(Reading(self._planner.store, self._planner.schema, ()), units_of(self.plan()))
+        return count_rows(
+            ReadRequest(self._planner.store, self._planner.schema, ()), units_of(self.plan())
+        )
 
     def filter(self, expression: Any) -> TableDataset:
         """Returns the same table, of which only these rows are seen."""
@@ -213,11 +215,11 @@ class _Rows:
         """Over these units; nothing is opened before it is read."""
         predicate = self.bound if self.expression is None else None
         needed = self._needed(columns)
-        reading = Reading(self.planner.store, self.planner.schema, needed, predicate, whole)
-        batches = read_batches(reading, units, threads=threads, recorder=Recorder.of_engine())
-        wanted = list(reading.columns) if columns is None else columns
+        request = ReadRequest(self.planner.store, self.planner.schema, needed, predicate, whole)
+        batches = read_batches(request, units, threads=threads, recorder=Recorder.of_engine())
+        wanted = list(request.columns) if columns is None else columns
         return ds.Scanner.from_batches(
-            batches, schema=reading.result_schema, columns=wanted, filter=self.expression
+            batches, schema=request.result_schema, columns=wanted, filter=self.expression
         )
 
     def _needed(self, columns: Columns) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from duckdb._sources import ArrowScanSource
 from indextables.core.predicate.nodes import And, Predicate
 from indextables.core.types import schema_to_arrow
 from indextables.engines.duckdb.conditions import predicate_of
-from indextables.parquet.read.read import Reading, read_batches, units_of
+from indextables.parquet.read.read import ReadRequest, read_batches, units_of
 from indextables.parquet.read.row_filter import is_evaluable
 from indextables.plan.planner import Planner
 from indextables.plan.report import Recorder
@@ -76,7 +76,7 @@ class TableSource(FilterSource):
         plan = self.planner.plan(And(parts) if parts else None)
         names = self._schema.names if columns is None else [self._schema.names[i] for i in columns]
         stored = tuple(dict.fromkeys(name for name in names if name != REFERENCE))
-        reading = Reading(
+        request = ReadRequest(
             self.planner.store,
             self.planner.schema,
             stored or self.planner.schema.names[:1],
@@ -86,7 +86,7 @@ class TableSource(FilterSource):
         wanted = pa.schema([self._schema.field(name) for name in names])
         recorder = Recorder.of_engine()
         recorder.add(pruned=plan.report.total_files - plan.report.kept_files)
-        rows = read_batches(reading, units_of(plan), recorder=recorder)
+        rows = read_batches(request, units_of(plan), recorder=recorder)
         reader = pa.RecordBatchReader.from_batches(wanted, (self._batch(b, wanted) for b in rows))
         return reader.__arrow_c_stream__(), columns is not None
 

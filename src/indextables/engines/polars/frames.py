@@ -12,7 +12,7 @@ from indextables.core.prune.partitions import partition_scalar
 from indextables.core.types import Field, StructType, schema_to_arrow
 from indextables.engines.native_files import NativeGroup, NativePlan, native_plan
 from indextables.engines.polars.expressions import predicate_of
-from indextables.parquet.read.read import Reading, read_batches, units_of
+from indextables.parquet.read.read import ReadRequest, read_batches, units_of
 from indextables.parquet.read.row_filter import evaluable_part, is_evaluable
 from indextables.plan.planner import Plan, Planner
 from indextables.plan.report import Recorder
@@ -97,9 +97,9 @@ def _read(plan: Plan, native: NativePlan, store: LogStore, recorder: Recorder) -
         del size
         names = schema.names if columns is None else tuple(columns)
         # a limit comes before the filter
-        reading = Reading(store, schema, names, filtered if limit is None else None)
+        request = ReadRequest(store, schema, names, filtered if limit is None else None)
         left = limit
-        for batch in read_batches(reading, units, recorder=recorder):
+        for batch in read_batches(request, units, recorder=recorder):
             frame = pl.from_arrow(batch)
             assert isinstance(frame, pl.DataFrame)
             frame = frame if left is None else frame.head(left)

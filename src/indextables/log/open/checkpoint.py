@@ -74,7 +74,7 @@ def _parts(store: LogStore, body: LogBody) -> Iterator[Segment]:
     shape = shape_in(lines)
     for index, name, value, _ in lines.others():
         if name == PART_ACTION:
-            yield decode_part(value, store, names, shape, lines.place(index))
+            yield decode_part(value, store, names, shape, lines.position(index))
 
 
 def write_checkpoint(

@@ -27,7 +27,7 @@ from indextables.log.open.replay import replay
 from indextables.log.state.parse import no_tombstones
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.files import WIDTH, WIDTHS, LogBody, LogFile, LogNames, read_body, read_info
-from indextables.log.wire.lines import Place
+from indextables.log.wire.lines import LinePosition
 from indextables.storage.base import LogStore
 
 # What a store shows of a log, and what it does not show but has.
@@ -275,7 +275,7 @@ def _from_listing(store: LogStore, listing: Listing, version: int | None, *, bel
         if not believe:
             raise
         name = listing.names.commit(error.facts["version"], listing.width).rpartition("/")[2]
-        raise Place(name, 1).corrupted(error.message) from error
+        raise LinePosition(name, 1).corrupted(error.message) from error
 
 
 def _outside(version: int, why: str, **facts: int) -> VersionNotFoundError:

@@ -79,10 +79,10 @@ def shape_in(lines: Lines) -> Shape:
     """Returns how rows are typed by the metaData in these lines."""
     for index, name, value, raw in lines.others():
         if name == "metaData":
-            metadata = decode_action(name, value, raw, lines.place(index))
+            metadata = decode_action(name, value, raw, lines.position(index))
             assert isinstance(metadata, Metadata)
             return Shape.of(metadata)
-    raise lines.place(0).corrupted("there is no metaData, so the schema is not known")
+    raise lines.position(0).corrupted("there is no metaData, so the schema is not known")
 
 
 def facts_of(base: Snapshot | None) -> _Facts:
@@ -96,7 +96,7 @@ def facts_of(base: Snapshot | None) -> _Facts:
 def read_body(facts: _Facts, body: LogBody, position: int) -> tuple[_Facts, Body]:
     """Returns the facts after one file, and its lines for the columnar reader."""
     if isinstance(body.verdict, Torn):
-        raise body.place(body.verdict.line).corrupted(body.verdict.reason)
+        raise body.position(body.verdict.line).corrupted(body.verdict.reason)
     whole = isinstance(body.verdict, Whole)
     lines = find_lines(body.file.name, body.data)
     trailer = _trailer(body, lines)
@@ -110,17 +110,17 @@ def read_body(facts: _Facts, body: LogBody, position: int) -> tuple[_Facts, Body
         if name in FILE_ACTIONS:
             strays.append((index, name, value))
             continue
-        action = decode_action(name, value, raw, lines.place(index))
+        action = decode_action(name, value, raw, lines.position(index))
         if isinstance(action, Unknown):
             unknown.append(action)
         elif isinstance(action, Txn):
             txns[action.app_id] = action  # not folded: a copy of all of them for each would never end
         elif isinstance(action, CommitInfo) and action.crc32 is not None and not whole:
-            raise lines.place(index).corrupted("there are lines after the one that ends a commit")
+            raise lines.position(index).corrupted("there are lines after the one that ends a commit")
         else:
             facts = facts.fold(action)
     if not whole and needs_trailer(facts.protocol):
-        raise lines.place(len(lines.ends)).corrupted(
+        raise lines.position(len(lines.ends)).corrupted(
             "the file is cut off: every file of this log ends in its checksum, this one does not"
         )
     if unknown or txns:
@@ -169,12 +169,12 @@ def _typed(parsed: Sequence[tuple[Shape | None, Body]], table_uri: str) -> Itera
             continue
         for body in bodies:
             if len(adds := body.lines.of(ADD)):
-                raise body.lines.place(int(adds[0])).corrupted("an add before any metaData")
+                raise body.lines.position(int(adds[0])).corrupted("an add before any metaData")
 
 
 def _snapshot(facts: _Facts, last: LogBody, state: Files, table_uri: str) -> Snapshot:
     if facts.metadata is None:
-        raise last.place(1).corrupted("no metaData up to this version, so the schema is not known")
+        raise last.position(1).corrupted("no metaData up to this version, so the schema is not known")
     snapshot = Snapshot(
         version=last.file.version,
         timestamp_ms=facts.info.timestamp,
@@ -188,7 +188,7 @@ def _snapshot(facts: _Facts, last: LogBody, state: Files, table_uri: str) -> Sna
         table_uri=table_uri,
     )
     if facts.info.num_files not in (None, snapshot.num_files):
-        raise last.place(1).corrupted(
+        raise last.position(1).corrupted(
             f"the writer of this version counted {facts.info.num_files} files, "
             f"reading the log gives {snapshot.num_files}"
         )

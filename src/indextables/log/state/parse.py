@@ -16,7 +16,7 @@ import pyarrow.json as pj
 from indextables.errors import UnsafePathError
 from indextables.log.state.rows import Known, add_row, remove_row, with_sound_stats
 from indextables.log.state.segments import TOMBSTONES, Layout, Shape
-from indextables.log.wire.lines import ADD, REMOVE, Lines, Place, dumps, parse
+from indextables.log.wire.lines import ADD, REMOVE, LinePosition, Lines, dumps, parse
 from indextables.storage.location import file_key, file_keys
 
 # Whole runs of lines parsed at once; single lines only where a run has one that is not as it should be.
@@ -67,9 +67,9 @@ class Run:
         """Returns one line."""
         return bytes(self.raw[int(self.at[row]) : int(self.at[row + 1])])
 
-    def place(self, row: int) -> Place:
+    def position(self, row: int) -> LinePosition:
         """Returns where a line came from."""
-        return self.bodies[int(self.body_of[row])].lines.place(int(self.line_of[row]))
+        return self.bodies[int(self.body_of[row])].lines.position(int(self.line_of[row]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Reader:
 
     name: str
     layout: Layout
-    read: Callable[[Any, Place], Known]
+    read: Callable[[Any, LinePosition], Known]
     mend: Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -190,7 +190,7 @@ def _arrow(text: Any, lines: int, reader: Reader, *, trusted: bool) -> list[Any]
 
 
 def _one_by_one(run: Run, low: int, high: int, reader: Reader) -> Piece:
-    known = [_read_line(run.text(row), run.place(row), reader) for row in range(low, high)]
+    known = [_read_line(run.text(row), run.position(row), reader) for row in range(low, high)]
     bodies, extras = [one.body for one in known], [one.extra for one in known]
     if high - low > _TINY and all(one.plain for one in known):
         text = b"\n".join(dumps({reader.name: body}) for body in bodies)
@@ -200,12 +200,12 @@ def _one_by_one(run: Run, low: int, high: int, reader: Reader) -> Piece:
     return pa.array([reader.mend(body) for body in bodies], reader.layout.kind), extras
 
 
-def _read_line(text: bytes, place: Place, reader: Reader) -> Known:
-    value, plain = parse(text, place)
+def _read_line(text: bytes, position: LinePosition, reader: Reader) -> Known:
+    value, plain = parse(text, position)
     others = [name for name, body in value.items() if name != reader.name and body is not None]
     if others:
-        raise place.corrupted(f"two actions on one line: {reader.name!r} and {others[0]!r}")
-    known = reader.read(value[reader.name], place)
+        raise position.corrupted(f"two actions on one line: {reader.name!r} and {others[0]!r}")
+    known = reader.read(value[reader.name], position)
     return known if plain else known._replace(plain=False)
 
 
@@ -226,8 +226,8 @@ class Rows:
 def parse_adds(bodies: Sequence[Body], shape: Shape, table_uri: str) -> Rows:
     """Returns every add of these files as a row of a segment, typed by one schema."""
 
-    def read(value: Any, place: Place) -> Known:
-        return add_row(value, shape, place)
+    def read(value: Any, position: LinePosition) -> Known:
+        return add_row(value, shape, position)
 
     def mend(body: dict[str, Any]) -> dict[str, Any]:
         return with_sound_stats(body, shape)
@@ -307,18 +307,18 @@ def _keys(chunk: tuple[int, Any], run: Run, table_uri: str) -> Any:
         return file_keys(paths, table_uri)
     except UnsafePathError:
         for row, path in enumerate(paths.to_pylist()):
-            _check(path, table_uri, run.place(offset + row))
+            _check(path, table_uri, run.position(offset + row))
         raise
 
 
-def _check(path: str, table_uri: str, place: Place) -> None:
+def _check(path: str, table_uri: str, position: LinePosition) -> None:
     try:
         file_key(path, table_uri)
     except UnsafePathError as error:
         raise UnsafePathError(
-            f"{place.file}, line {place.line}: {error.message}",
+            f"{position.file}, line {position.line}: {error.message}",
             hint=error.hint,
-            **{**error.facts, "file": place.file, "line": place.line},
+            **{**error.facts, "file": position.file, "line": position.line},
         ) from None
 
 

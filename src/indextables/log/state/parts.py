@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from indextables.log.state.segments import PartRef, PartTable, Segment, Shape, conform, without_hollow
 from indextables.log.wire.files import LogNames
-from indextables.log.wire.lines import Place
+from indextables.log.wire.lines import LinePosition
 from indextables.storage.base import LogStore
 
 PART_ACTION: Final = "checkpointPart"
@@ -56,7 +56,9 @@ def encode_part(segment: Segment) -> dict[str, Any]:
     return {PART_ACTION: body}
 
 
-def decode_part(value: Any, store: LogStore, names: LogNames, shape: Shape, place: Place) -> Segment:
+def decode_part(
+    value: Any, store: LogStore, names: LogNames, shape: Shape, position: LinePosition
+) -> Segment:
     """Returns the segment a line of a manifest names."""
     match value:
         case {
@@ -66,19 +68,19 @@ def decode_part(value: Any, store: LogStore, names: LogNames, shape: Shape, plac
             "rows": int(rows),
         } if _NAME.fullmatch(name) and rows >= 0:
             table = PartTable(store, names, PartRef(name, size, crc32, rows))
-            return Segment(table, _dead(value.get("dead"), rows, place), shape)
+            return Segment(table, _dead(value.get("dead"), rows, position), shape)
         case _:
-            raise place.corrupted(f"not a part of a checkpoint: {value!a:.80}")
+            raise position.corrupted(f"not a part of a checkpoint: {value!a:.80}")
 
 
-def _dead(text: Any, rows: int, place: Place) -> npt.NDArray[np.bool_]:
+def _dead(text: Any, rows: int, position: LinePosition) -> npt.NDArray[np.bool_]:
     if text is None:
         return np.zeros(rows, np.bool_)
     try:
         packed = np.frombuffer(zlib.decompress(base64.b64decode(text, validate=True)), np.uint8)
         return np.unpackbits(packed, count=rows).astype(np.bool_)
     except (ValueError, TypeError, zlib.error) as error:
-        raise place.corrupted(f"the dead rows of a part are garbled ({error})") from None
+        raise position.corrupted(f"the dead rows of a part are garbled ({error})") from None
 
 
 def _storable(table: Any) -> Any:

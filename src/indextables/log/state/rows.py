@@ -15,7 +15,7 @@ from indextables.core.types import DataType, DecimalType, StructType
 from indextables.errors import LogCorruptedError
 from indextables.log.state.segments import Shape
 from indextables.log.wire.actions import Add
-from indextables.log.wire.lines import Place, dumps, is_clean, parse
+from indextables.log.wire.lines import LinePosition, dumps, is_clean, parse
 
 _INTEGERS: Final = ("size", "modificationTime", "schemaId", "seq")
 _TEXTS: Final = ("path", "fileGroup", "kind", "block")
@@ -31,54 +31,54 @@ class Known(NamedTuple):
     """True if every text inside it that is JSON itself is JSON as it should be."""
 
 
-def add_row(value: Any, shape: Shape, place: Place) -> Known:
+def add_row(value: Any, shape: Shape, position: LinePosition) -> Known:
     """Returns an add, with its partition values and statistics as this shape has them."""
-    left = _object(value, "add", place)
-    values, unread_values = _partition_values(left.pop("partitionValues", None), shape, place)
-    stats, plain = _stats_object(left.pop("stats", None), place)
+    left = _object(value, "add", position)
+    values, unread_values = _partition_values(left.pop("partitionValues", None), shape, position)
+    stats, plain = _stats_object(left.pop("stats", None), position)
     unread_stats: dict[str, Any] = {}
     if stats is not None:
         stats, odd = shape.layout.parts["stats"].divide(stats)
         unread_stats = {n: part for n, part in odd.items() if is_clean({n: part}) and _is_finite(part)}
     body: dict[str, Any] = {"partitionValues": values, "stats": stats}
-    body |= {field: _text(left, field, place) for field in _TEXTS}
-    body |= {field: _integer(left, field, place) for field in _INTEGERS}
-    body["dataChange"] = _flag(left, "dataChange", place)
+    body |= {field: _text(left, field, position) for field in _TEXTS}
+    body |= {field: _integer(left, field, position) for field in _INTEGERS}
+    body["dataChange"] = _flag(left, "dataChange", position)
     left |= {"partitionValues": unread_values} if unread_values else {}
     left |= {"stats": unread_stats} if unread_stats else {}
-    return Known(body, _extra(left, "add", place), plain)
+    return Known(body, _extra(left, "add", position), plain)
 
 
-def remove_row(value: Any, place: Place) -> Known:
+def remove_row(value: Any, position: LinePosition) -> Known:
     """Returns the same for a remove."""
-    left = _object(value, "remove", place)
+    left = _object(value, "remove", position)
     body: dict[str, Any] = {
-        "path": _text(left, "path", place),
-        "deletionTimestamp": _integer(left, "deletionTimestamp", place),
-        "dataChange": _flag(left, "dataChange", place),
+        "path": _text(left, "path", position),
+        "deletionTimestamp": _integer(left, "deletionTimestamp", position),
+        "dataChange": _flag(left, "dataChange", position),
     }
-    return Known(body, _extra(left, "remove", place), plain=True)
+    return Known(body, _extra(left, "remove", position), plain=True)
 
 
-def _object(value: Any, name: str, place: Place) -> dict[str, Any]:
+def _object(value: Any, name: str, position: LinePosition) -> dict[str, Any]:
     if not isinstance(value, dict) or not isinstance(value.get("path"), str):
-        raise place.corrupted(f"{name!r} is not an object with a path")
+        raise position.corrupted(f"{name!r} is not an object with a path")
     return dict(value)
 
 
-def _text(body: dict[str, Any], field: str, place: Place) -> str | None:
+def _text(body: dict[str, Any], field: str, position: LinePosition) -> str | None:
     value = body.pop(field, None)
     if value is not None and not (isinstance(value, str) and is_clean(value)):
-        raise place.corrupted(f"{field} is not a text: {value!a:.80}")
+        raise position.corrupted(f"{field} is not a text: {value!a:.80}")
     return value
 
 
-def _integer(body: dict[str, Any], field: str, place: Place) -> int | None:
+def _integer(body: dict[str, Any], field: str, position: LinePosition) -> int | None:
     value: int | None = body.pop(field, None)
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # some writers know only one kind of number
     if value is not None and not _is_int64(value):
-        raise place.corrupted(f"{field} is not an integer: {value!a:.80}")
+        raise position.corrupted(f"{field} is not an integer: {value!a:.80}")
     return value
 
 
@@ -86,32 +86,32 @@ def _is_int64(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
 
 
-def _flag(body: dict[str, Any], field: str, place: Place) -> bool | None:
+def _flag(body: dict[str, Any], field: str, position: LinePosition) -> bool | None:
     value = body.pop(field, None)
     if value is not None and not isinstance(value, bool):
-        raise place.corrupted(f"{field} is neither true nor false: {value!a:.80}")
+        raise position.corrupted(f"{field} is neither true nor false: {value!a:.80}")
     return value
 
 
-def _extra(unread: dict[str, Any], name: str, place: Place) -> str | None:
+def _extra(unread: dict[str, Any], name: str, position: LinePosition) -> str | None:
     if not is_clean(unread):
-        raise place.corrupted(f"{name!r} has a field that is not valid text")
+        raise position.corrupted(f"{name!r} has a field that is not valid text")
     return dumps(unread).decode() if unread else None
 
 
 def _partition_values(
-    value: Any, shape: Shape, place: Place
+    value: Any, shape: Shape, position: LinePosition
 ) -> tuple[dict[str, str | None] | None, dict[str, Any]]:
     if value is None:
         return None, {}
     if not isinstance(value, dict):
-        raise place.corrupted("partitionValues is not an object")
+        raise position.corrupted("partitionValues is not an object")
     given = dict(value)
-    known = {name: _partition_text(given.pop(name, None), place) for name in shape.partition_columns}
+    known = {name: _partition_text(given.pop(name, None), position) for name in shape.partition_columns}
     return known, given
 
 
-def _partition_text(value: Any, place: Place) -> str | None:
+def _partition_text(value: Any, position: LinePosition) -> str | None:
     match value:
         case None:
             return None
@@ -122,10 +122,10 @@ def _partition_text(value: Any, place: Place) -> str | None:
         case str() if is_clean(value):
             return value
         case _:
-            raise place.corrupted(f"a partition value is not a text: {value!a:.80}")
+            raise position.corrupted(f"a partition value is not a text: {value!a:.80}")
 
 
-def _stats_object(value: Any, place: Place) -> tuple[Mapping[str, Any] | None, bool]:
+def _stats_object(value: Any, position: LinePosition) -> tuple[Mapping[str, Any] | None, bool]:
     """Returns the statistics as an object, also from inside a text, as Delta writes them; None for garbage.
 
     And whether such a text is plain JSON.
@@ -133,7 +133,7 @@ def _stats_object(value: Any, place: Place) -> tuple[Mapping[str, Any] | None, b
     plain = True
     if isinstance(value, str):
         try:
-            value, plain = parse(value.encode("utf-8", "surrogatepass"), place)
+            value, plain = parse(value.encode("utf-8", "surrogatepass"), position)
         except LogCorruptedError:
             return None, True
     if not isinstance(value, dict):

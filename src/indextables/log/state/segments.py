@@ -21,7 +21,7 @@ from indextables.core.types import StructType
 from indextables.errors import LogCorruptedError, ObjectNotFoundError, StorageError
 from indextables.log.wire.actions import Metadata
 from indextables.log.wire.files import LogNames
-from indextables.log.wire.lines import Place
+from indextables.log.wire.lines import LinePosition
 from indextables.storage.base import LogStore
 
 # Columns under another type: since the schema changed, or because a type cannot be stored.
@@ -262,7 +262,9 @@ class PartTable:
             raise self._corrupted(str(error)) from error
 
     def _corrupted(self, reason: str) -> LogCorruptedError:
-        return Place(self.ref.name, 0).corrupted(f"a part of a checkpoint cannot be read: {reason}")
+        return LinePosition(self.ref.name, 0).corrupted(
+            f"a part of a checkpoint cannot be read: {reason}"
+        )
 
 
 def _hollow(rows: int) -> Any:

@@ -310,7 +310,7 @@ class Snapshot:
         found = self.splits(np.asarray(pc.equal(self.column("key"), key)))
         return found[0] if found else None
 
-    def part(self, mask: npt.NDArray[np.bool_]) -> Snapshot:
+    def subset(self, mask: npt.NDArray[np.bool_]) -> Snapshot:
         """Returns the same version with the files where the mask is set and no others.
 
         No column is copied.

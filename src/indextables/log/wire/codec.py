@@ -22,7 +22,7 @@ from indextables.log.wire.actions import (
     Unknown,
     Vacuum,
 )
-from indextables.log.wire.lines import Place, dumps, is_clean
+from indextables.log.wire.lines import LinePosition, dumps, is_clean
 from indextables.storage.location import action_path
 
 
@@ -159,7 +159,9 @@ FILE_ACTIONS = frozenset({"add", "remove"})
 """Actions that become rows of a segment, not objects."""
 
 
-def decode_action(name: str, value: Any, raw: bytes, place: Place) -> StateAction | CommitInfo:
+def decode_action(
+    name: str, value: Any, raw: bytes, position: LinePosition
+) -> StateAction | CommitInfo:
     """Returns the action of a line that is not about a file; what is not known stays as it is."""
     decoder = _DECODERS.get(name)
     if decoder is None or (name == "vacuum" and not _is_vacuum(value)):
@@ -167,8 +169,8 @@ def decode_action(name: str, value: Any, raw: bytes, place: Place) -> StateActio
     # only an escape or a byte beyond ASCII can have become a lone surrogate
     plain = raw.isascii() and b"\\u" not in raw
     if not isinstance(value, dict) or not (plain or is_clean(value)):
-        raise place.corrupted(f"{name!r} is not an object of valid text")
-    return decoder(_Fields(value, name, place))
+        raise position.corrupted(f"{name!r} is not an object of valid text")
+    return decoder(_Fields(value, name, position))
 
 
 def _is_vacuum(value: Any) -> bool:
@@ -179,13 +181,13 @@ def _is_vacuum(value: Any) -> bool:
 class _Fields:
     """The fields of one action; taking one checks its type, and what is left is unknown."""
 
-    def __init__(self, value: dict[str, Any], name: str, place: Place) -> None:
+    def __init__(self, value: dict[str, Any], name: str, position: LinePosition) -> None:
         self._left = dict(value)
         self._name = name
-        self._place = place
+        self._position = position
 
     def wrong(self, field: str, what: str) -> LogCorruptedError:
-        return self._place.corrupted(f"{self._name}.{field} {what}")
+        return self._position.corrupted(f"{self._name}.{field} {what}")
 
     def take(self, field: str, kind: type, default: Any = None, *, required: bool = False) -> Any:
         value = self._left.pop(field, None)

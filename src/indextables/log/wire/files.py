@@ -13,7 +13,7 @@ from indextables.core.types import StructType
 from indextables.errors import LogCorruptedError, ObjectNotFoundError
 from indextables.log.wire.actions import Action, CommitInfo
 from indextables.log.wire.codec import decode_action, encode_action
-from indextables.log.wire.lines import Place, count_lines, loads, written_lines
+from indextables.log.wire.lines import LinePosition, count_lines, loads, written_lines
 from indextables.storage.base import LogStore, ObjectMeta
 
 # Which files a log consists of, by their names alone.
@@ -263,10 +263,10 @@ def _trailer(line: bytes) -> CommitInfo | None:
 
 
 def _info(line: bytes) -> CommitInfo | None:
-    place = Place("", 0)
+    position = LinePosition("", 0)
     try:
-        value: Any = loads(line, place)
-        info = decode_action("commitInfo", value.get("commitInfo"), line, place)
+        value: Any = loads(line, position)
+        info = decode_action("commitInfo", value.get("commitInfo"), line, position)
     except (LogCorruptedError, AttributeError):
         return None
     return info if isinstance(info, CommitInfo) else None
@@ -283,9 +283,9 @@ class LogBody:
     data: bytes
     verdict: Verdict
 
-    def place(self, line: int) -> Place:
+    def position(self, line: int) -> LinePosition:
         """Returns a line of this file, for messages."""
-        return Place(self.file.name, line)
+        return LinePosition(self.file.name, line)
 
 
 def read_body(store: LogStore, file: LogFile) -> LogBody:
@@ -326,7 +326,7 @@ def read_info(store: LogStore, file: LogFile) -> CommitInfo | None:
         case Whole(info):
             return info
         case Torn(reason, line):
-            raise body.place(line).corrupted(reason)
+            raise body.position(line).corrupted(reason)
         case Unverified():
             return any_info(body)
 

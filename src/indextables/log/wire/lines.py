@@ -18,7 +18,7 @@ from indextables.errors import LogCorruptedError
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LinePosition:
     """A line of a log file, for messages."""
 
     file: str
@@ -34,21 +34,24 @@ class Place:
         )
 
 
-def loads(text: bytes, place: Place) -> Any:
+def loads(text: bytes, position: LinePosition) -> Any:
     """Returns the value of a line; NaN, lone surrogates and stray bytes are let through for `is_clean` to find.
 
     Examples:
-        >>> loads(b'{"min": NaN}', Place("0.json", 1))
+        >>> loads(b'{"min": NaN}', LinePosition("0.json", 1))
         {'min': nan}
     """
-    return parse(text, place)[0]
+    return parse(text, position)[0]
 
 
-def parse(text: bytes, place: Place) -> tuple[Any, bool]:
+def parse(text: bytes, position: LinePosition) -> tuple[Any, bool]:
     """Returns the same, and whether it is plain JSON: its texts are clean and its numbers finite.
 
     Examples:
-        >>> parse(b'{"min": 1}', Place("0.json", 1)), parse(b'{"min": NaN}', Place("0.json", 1))
+        >>> (
+        ...     parse(b'{"min": 1}', LinePosition("0.json", 1)),
+        ...     parse(b'{"min": NaN}', LinePosition("0.json", 1)),
+        ... )
         (({'min': 1}, True), ({'min': nan}, False))
     """
     try:
@@ -61,9 +64,9 @@ def parse(text: bytes, place: Place) -> tuple[Any, bool]:
         return json.loads(decoded, strict=False), False
     except json.JSONDecodeError as error:
         # its own text counts lines too, and in here there is only one
-        raise place.corrupted(f"not JSON ({error.msg}, column {error.colno})") from None
+        raise position.corrupted(f"not JSON ({error.msg}, column {error.colno})") from None
     except (ValueError, RecursionError) as error:
-        raise place.corrupted(f"not JSON ({error})") from None
+        raise position.corrupted(f"not JSON ({error})") from None
 
 
 def dumps(value: Any) -> bytes:
@@ -124,9 +127,9 @@ class Lines:
         """Returns one line."""
         return self.data[int(self.starts[index]) : int(self.ends[index])]
 
-    def place(self, index: int) -> Place:
+    def position(self, index: int) -> LinePosition:
         """Returns one line, for messages."""
-        return Place(self.file, int(index) + 1)
+        return LinePosition(self.file, int(index) + 1)
 
     def of(self, kind: int) -> npt.NDArray[np.int64]:
         """Returns the indices of all lines of a kind."""
@@ -137,12 +140,12 @@ class Lines:
         """Yields (index, action, value, raw line) of every line that is not plainly an add or a remove."""
         indices = self.of(OTHER).tolist()
         for index in indices[:-1] if but_last else indices:
-            raw, place = self.text(index), self.place(index)
+            raw, position = self.text(index), self.position(index)
             if not raw.strip():
                 continue
-            value = loads(raw, place)
+            value = loads(raw, position)
             if not isinstance(value, dict) or not value:
-                raise place.corrupted("not an action: an object with the action's name was expected")
+                raise position.corrupted("not an action: an object with the action's name was expected")
             for name, body in value.items():
                 yield index, name, body, raw if len(value) == 1 else dumps({name: body})
 

@@ -53,8 +53,8 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{place}: {self.message} [{self.kind}]"
+        position = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{position}: {self.message} [{self.kind}]"
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ def _line_problems(body: LogBody) -> list[Problem]:
     found = []
     for number, text in written_lines(body.data):
         try:
-            loads(text, body.place(number))
+            loads(text, body.position(number))
         except LogCorruptedError as error:
             found.append(Problem("garbled-line", body.file.name, number, _reason(error)))
     if isinstance(body.verdict, Torn):

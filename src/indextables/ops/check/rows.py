@@ -19,7 +19,7 @@ from indextables.log.state.snapshot import Snapshot
 from indextables.ops.check.log import Problem
 from indextables.ops.shared.executor import Executor
 from indextables.parquet.read.key_index import KeyIndex
-from indextables.parquet.read.read import Reading, Unit, read_batches, units_of
+from indextables.parquet.read.read import ReadRequest, Unit, read_batches, units_of
 from indextables.plan.column_sets import columns_set
 from indextables.plan.merge_rule import MergeRule
 from indextables.plan.planner import plan_files
@@ -151,11 +151,11 @@ def check_keys(snapshot: Snapshot, store: LogStore) -> Iterator[Problem]:
     key = MergeRule.of(snapshot.properties).key
     if not key:
         return
-    reading = Reading(store, snapshot.schema, key)
+    request = ReadRequest(store, snapshot.schema, key)
     units = units_of(plan_files(snapshot))
     try:
         tables = [
-            pa.Table.from_batches(read_batches(reading, [unit]), reading.result_schema)
+            pa.Table.from_batches(read_batches(request, [unit]), request.result_schema)
             for unit in units
         ]
     except IndexTablesError as error:

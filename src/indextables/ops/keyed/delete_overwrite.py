@@ -38,7 +38,7 @@ from indextables.ops.keyed.files import (
 from indextables.ops.shared.commit import CommitResult, Condition, SamePartitions
 from indextables.ops.shared.schema import evolved, merged_schema
 from indextables.parquet.read.key_index import KeyIndex, repeated_mask
-from indextables.parquet.read.read import Home, Reading, Unit, live_places, read_batches, units_of
+from indextables.parquet.read.read import Home, ReadRequest, Unit, live_places, read_batches, units_of
 from indextables.parquet.write.conform import conform, source_schema
 from indextables.parquet.write.executor import all_within
 from indextables.parquet.write.write import Written
@@ -102,9 +102,9 @@ class Matcher:
         files = (unit,) if isinstance(unit, Split) else (*unit.files, *unit.logs)
         what = (snapshot.metadata.schema_id, *(split.path for split in files))
         if what not in self._found:
-            reading = Reading(self.store, snapshot.schema, self.key, bound)
-            batches = read_batches(reading, [unit])
-            self._found[what] = pa.Table.from_batches(batches, reading.result_schema)
+            request = ReadRequest(self.store, snapshot.schema, self.key, bound)
+            batches = read_batches(request, [unit])
+            self._found[what] = pa.Table.from_batches(batches, request.result_schema)
         return self._found[what]
 
 
@@ -250,7 +250,7 @@ class KeyedRewritePlanner:
     def _fitted(self, snapshot: Snapshot) -> Replacement:
         metadata = snapshot.metadata
         if self.raw is None:
-            none = Reading(self.files.store, metadata.schema, self.key).result_schema.empty_table()
+            none = ReadRequest(self.files.store, metadata.schema, self.key).result_schema.empty_table()
             return Replacement(metadata, none, Written())
         rule = rule_of(metadata, self.operation.lower())
         if self.merge_schema:

@@ -37,7 +37,7 @@ from indextables.parquet.read.key_index import KeyIndex, Numbers, distinct_numbe
 from indextables.parquet.read.read import (
     Home,
     Places,
-    Reading,
+    ReadRequest,
     key_condition,
     live_places,
     read_batches,
@@ -237,9 +237,9 @@ class UpsertPlanner:
         if not rows.num_rows:
             return wanted.empty_table()
         condition = key_condition(rows.select(key), schema)
-        reading = Reading(self.files.store, schema, schema.names, condition)
+        request = ReadRequest(self.files.store, schema, schema.names, condition)
         plan = plan_files(snapshot, condition, case_sensitive=True)
-        old = pa.Table.from_batches(read_batches(reading, units_of(plan)), wanted)
+        old = pa.Table.from_batches(read_batches(request, units_of(plan)), wanted)
         index = KeyIndex.of(old.select(key))
         old = old.take(index.rows()[index.find(rows.select(key))])
         given = {name: rows.column(name) for name in rows.column_names}

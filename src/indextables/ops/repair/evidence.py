@@ -23,9 +23,9 @@ from indextables.log.wire.files import (
     last_info,
     mostly_blank,
 )
-from indextables.log.wire.lines import Place, count_lines, loads, written_lines
+from indextables.log.wire.lines import LinePosition, count_lines, loads, written_lines
 from indextables.ops.repair.findings import Finding, disagreement
-from indextables.ops.repair.log_place import LogPlace
+from indextables.ops.repair.log_location import LogLocation
 from indextables.ops.repair.unpack import read_chunks
 from indextables.storage.base import ObjectMeta
 
@@ -112,7 +112,7 @@ _MANY: Final = 20
 class Evidence:
     """The whole directory."""
 
-    place: LogPlace
+    location: LogLocation
     listing: Listing
     commits: Mapping[int, tuple[FileEvidence, ...]]
     checkpoints: tuple[FileEvidence, ...]
@@ -136,36 +136,36 @@ class Evidence:
         yield from self.checkpoints
 
 
-def gather(place: LogPlace, parallelism: int) -> Evidence:
+def gather(location: LogLocation, parallelism: int) -> Evidence:
     """Reads every file of the log once, so many at a time."""
-    listing = list_log(place.store, place.names)
-    hint, problem = _read_hint(place)
+    listing = list_log(location.store, location.names)
+    hint, problem = _read_hint(location)
     listed = [file for _, files in sorted(listing.commits.items()) for file in files]
     listed += reversed(listing.checkpoints)
     with ThreadPoolExecutor(parallelism, "indextables-repair") as pool:
-        found = list(pool.map(lambda file: examine(place, file), listed))
+        found = list(pool.map(lambda file: examine(location, file), listed))
     commits: dict[int, tuple[FileEvidence, ...]] = {}
     for one in found:
         if one.file.kind == "commit":
             commits[one.file.version] = (*commits.get(one.file.version, ()), one)
     checkpoints = tuple(one for one in found if one.file.kind == "checkpoint")
     true = with_true_names(checkpoints, commits)
-    return Evidence(place, listing, commits, true, hint, problem, _highest_name(place))
+    return Evidence(location, listing, commits, true, hint, problem, _highest_name(location))
 
 
-def _highest_name(place: LogPlace) -> int:
+def _highest_name(location: LogLocation) -> int:
     """Returns a listing passes over a link to nowhere, but a commit had that name: its disk may not be there today."""
-    here = place.local_path
+    here = location.local_path
     if here is None or not here.is_dir():
         return -1
     names = (entry.name for entry in here.iterdir())
-    entries = (ObjectMeta(f"{place.names.prefix}{name}", 0, 0) for name in names)
-    return max((file.version for file in place.names.parse_all(entries)), default=-1)
+    entries = (ObjectMeta(f"{location.names.prefix}{name}", 0, 0) for name in names)
+    return max((file.version for file in location.names.parse_all(entries)), default=-1)
 
 
-def _read_hint(place: LogPlace) -> tuple[int | None, str | None]:
+def _read_hint(location: LogLocation) -> tuple[int | None, str | None]:
     try:
-        hint = orjson.loads(place.store.get(place.names.hint))
+        hint = orjson.loads(location.store.get(location.names.hint))
     except ObjectNotFoundError:
         return None, None
     except orjson.JSONDecodeError:
@@ -178,11 +178,11 @@ def _read_hint(place: LogPlace) -> tuple[int | None, str | None]:
     return None, "it names no version"
 
 
-def examine(place: LogPlace, file: LogFile) -> FileEvidence:
+def examine(location: LogLocation, file: LogFile) -> FileEvidence:
     """Returns the verdict on one file: the same as `trailer.verify`, without ever holding all of it."""
     reader = _Reader()
     try:
-        for chunk in read_chunks(place.store, file):
+        for chunk in read_chunks(location.store, file):
             reader.feed(chunk)
         verdict = reader.verdict()
     except (zlib.error, EOFError) as error:
@@ -190,7 +190,7 @@ def examine(place: LogPlace, file: LogFile) -> FileEvidence:
         return FileEvidence(file, verdict, CommitInfo(), reader.size, (_of(verdict, file),))
     found: tuple[Finding, ...] = ()
     if not (isinstance(verdict, Whole) or (isinstance(verdict, Torn) and not verdict.has_lines)):
-        found = tuple(_bad_lines(place, file))
+        found = tuple(_bad_lines(location, file))
     if isinstance(verdict, Torn) and not found:
         found = (_of(verdict, file),)
     return FileEvidence(file, verdict, reader.info(), reader.size, found)
@@ -246,12 +246,12 @@ class _Reader:
         return Whole(info)
 
 
-def _bad_lines(place: LogPlace, file: LogFile) -> Iterator[Finding]:
+def _bad_lines(location: LogLocation, file: LogFile) -> Iterator[Finding]:
     """Yields lines that are no action at all; what an action says is judged when it is read."""
     first, found = 1, 0
-    for chunk in read_chunks(place.store, file):
+    for chunk in read_chunks(location.store, file):
         for number, text in written_lines(chunk, first):
-            reason = _why_no_action(text, Place(file.name, number))
+            reason = _why_no_action(text, LinePosition(file.name, number))
             if reason is not None:
                 found += 1
                 yield Finding(file.name, number, reason)
@@ -260,9 +260,9 @@ def _bad_lines(place: LogPlace, file: LogFile) -> Iterator[Finding]:
         first += count_lines(chunk, len(chunk))
 
 
-def _why_no_action(text: bytes, place: Place) -> str | None:
+def _why_no_action(text: bytes, position: LinePosition) -> str | None:
     try:
-        value = loads(text, place)
+        value = loads(text, position)
     except LogCorruptedError as error:
         return error.message.partition(": ")[2]
     if not isinstance(value, dict) or not value:
@@ -276,14 +276,14 @@ def commit_of(evidence: Evidence, version: int) -> FileEvidence | None:
     if len(files) < 2:
         return files[0] if files else None
     first, second = files
-    if _same_text(evidence.place, first.file, second.file):
+    if _same_text(evidence.location, first.file, second.file):
         return first
     # A torn copy is no second opinion, as long as all it says is the beginning of the other.
     for torn, other in ((first, second), (second, first)):
         if (
             not torn.usable
             and other.usable
-            and _same_text(evidence.place, torn.file, other.file, short=True)
+            and _same_text(evidence.location, torn.file, other.file, short=True)
         ):
             return other
     raise disagreement(
@@ -292,10 +292,10 @@ def commit_of(evidence: Evidence, version: int) -> FileEvidence | None:
     )
 
 
-def _same_text(place: LogPlace, one: LogFile, two: LogFile, *, short: bool = False) -> bool:
+def _same_text(location: LogLocation, one: LogFile, two: LogFile, *, short: bool = False) -> bool:
     """Returns True if the texts are equal (with `short`: if the first is how the second begins)."""
     try:
-        left, right = (b"".join(read_chunks(place.store, file)) for file in (one, two))
+        left, right = (b"".join(read_chunks(location.store, file)) for file in (one, two))
     except (zlib.error, EOFError):
         return False
     return right.startswith(left) if short else left == right

@@ -16,7 +16,7 @@ from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import CommitInfo, StateAction
 from indextables.log.wire.codec import encode_action
 from indextables.log.wire.files import WIDTH, LogFile, any_info, read_body
-from indextables.ops.repair.log_place import LogPlace
+from indextables.ops.repair.log_location import LogLocation
 from indextables.ops.repair.plan import RepairPlan
 from indextables.ops.repair.state import difference
 
@@ -25,7 +25,7 @@ _LAST: Final = 1
 """The newest version of a log that a repair has just written."""
 
 
-def check_target(source: LogPlace, target: LogPlace) -> list[str]:
+def check_target(source: LogLocation, target: LogLocation) -> list[str]:
     """Leftovers in the target of a repair of this source that died.
 
     RepairError if there is anything else.
@@ -40,7 +40,7 @@ def check_target(source: LogPlace, target: LogPlace) -> list[str]:
     )
 
 
-def _is_unfinished(source: LogPlace, target: LogPlace, found: Iterable[str]) -> bool:
+def _is_unfinished(source: LogLocation, target: LogLocation, found: Iterable[str]) -> bool:
     """Returns True for exactly what a repair of this source leaves when it is killed before its last step.
 
     The pointer is that last step, and the first commit says whose repair it is. So nothing that is removed
@@ -55,17 +55,17 @@ def _is_unfinished(source: LogPlace, target: LogPlace, found: Iterable[str]) -> 
     return origin is not None and origin.get("source") == source.address
 
 
-def origin_of(place: LogPlace) -> Mapping[str, Any] | None:
+def origin_of(location: LogLocation) -> Mapping[str, Any] | None:
     """Returns what the first commit of a repaired log says of its source; None for every other log."""
     try:
-        body = read_body(place.store, LogFile("commit", 0, WIDTH, place.names.commit(0)))
+        body = read_body(location.store, LogFile("commit", 0, WIDTH, location.names.commit(0)))
     except ObjectNotFoundError:
         return None
     info = any_info(body)
     return info.parameters if info is not None and info.operation == OPERATION else None
 
 
-def write_log(plan: RepairPlan, snapshot: Snapshot, target: LogPlace, form: Format) -> None:
+def write_log(plan: RepairPlan, snapshot: Snapshot, target: LogLocation, form: Format) -> None:
     """The new log, read back and compared before its pointer is set.
 
     `form` is that of its checkpoint.
@@ -86,7 +86,7 @@ def write_log(plan: RepairPlan, snapshot: Snapshot, target: LogPlace, form: Form
         raise
 
 
-def remove(target: LogPlace, commit_id: str) -> None:
+def remove(target: LogLocation, commit_id: str) -> None:
     """Takes back what this run wrote, the first commit last: until then it says whose leftovers these are."""
     first = target.names.commit(0)
     try:
@@ -99,12 +99,12 @@ def remove(target: LogPlace, commit_id: str) -> None:
         return  # the reason of the failure matters more; the next run removes the leftovers
 
 
-def _is_mine(target: LogPlace, key: str, commit_id: str) -> bool:
+def _is_mine(target: LogLocation, key: str, commit_id: str) -> bool:
     info = any_info(read_body(target.store, LogFile("commit", 0, WIDTH, key)))
     return info is not None and info.commit_id == commit_id
 
 
-def _put(target: LogPlace, version: int, data: bytes) -> None:
+def _put(target: LogLocation, version: int, data: bytes) -> None:
     key = target.names.commit(version)
     try:
         target.store.put_if_absent(key, data)
@@ -118,7 +118,9 @@ def _put(target: LogPlace, version: int, data: bytes) -> None:
             ) from None
 
 
-def _first(plan: RepairPlan, snapshot: Snapshot, target: LogPlace, commit_id: str, now: int) -> bytes:
+def _first(
+    plan: RepairPlan, snapshot: Snapshot, target: LogLocation, commit_id: str, now: int
+) -> bytes:
     actions: tuple[StateAction, ...] = (
         snapshot.protocol,
         snapshot.metadata,

@@ -20,11 +20,11 @@ from indextables.log.wire.actions import check_writable
 from indextables.log.wire.files import Unverified
 from indextables.ops.repair.evidence import Evidence, gather
 from indextables.ops.repair.findings import Excluded, Finding, incomplete, listed
-from indextables.ops.repair.log_place import LogPlace, Opener, opener_with, place_of
+from indextables.ops.repair.log_location import LogLocation, Opener, location_of, opener_with
 from indextables.ops.repair.route import Route, broken_link, find_route
 from indextables.ops.repair.settings import RepairSettings
 from indextables.ops.repair.shorten import Shortener
-from indextables.ops.repair.state import Folded, finding_of, fold
+from indextables.ops.repair.state import Rebuilt, finding_of, rebuild
 from indextables.ops.repair.validate import (
     Progress,
     Validation,
@@ -113,39 +113,39 @@ def plan_repair(
         preserve_stats=preserve_stats,
         parallelism=parallelism,
     )
-    return make_plan(place_of(src, opener or opener_with(storage_options)), settings, progress)
+    return make_plan(location_of(src, opener or opener_with(storage_options)), settings, progress)
 
 
 def make_plan(
-    place: LogPlace, settings: RepairSettings, progress: Progress | None = None
+    location: LogLocation, settings: RepairSettings, progress: Progress | None = None
 ) -> RepairPlan:
     """Returns the plan for an opened log.
 
     StorageError if the store fails, which proves nothing about the log.
     """
-    evidence = gather(place, settings.parallelism)
+    evidence = gather(location, settings.parallelism)
     damage = tuple(found for file in evidence.files() for found in file.findings)
     blank = RepairPlan(
-        place.uri,
+        location.uri,
         unreadable=damage,
-        source_address=place.address,
+        source_address=location.address,
         fingerprint=fingerprint(evidence.listing),
     )
     if evidence.newest < 0:
-        return replace(blank, error=_no_log(place))
+        return replace(blank, error=_no_log(location))
     try:
         reading = _read(evidence, settings)
-        check_writable(reading.folded.snapshot.protocol)
+        check_writable(reading.rebuilt.snapshot.protocol)
     except StorageError:
         raise
     except IndexTablesError as error:
         return replace(blank, error=error)
     unneeded = tuple(
         replace(found, needed=False)
-        for found in (*damage, *reading.refuted.values(), *reading.folded.findings)
+        for found in (*damage, *reading.refuted.values(), *reading.rebuilt.findings)
     )
     blank = replace(blank, unreadable=unneeded, notes=tuple(notes_on(evidence, reading.route)))
-    return _finish(blank, reading, place, settings, progress)
+    return _finish(blank, reading, location, settings, progress)
 
 
 def fingerprint(listing: Listing) -> str:
@@ -158,7 +158,7 @@ def fingerprint(listing: Listing) -> str:
 @dataclass(frozen=True, slots=True)
 class _Reading:
     route: Route
-    folded: Folded
+    rebuilt: Rebuilt
     shortener: Shortener
     refuted: Mapping[str, Finding]
 
@@ -176,16 +176,16 @@ def _read(evidence: Evidence, settings: RepairSettings) -> _Reading:
         found = broken_link(route)
         if found is None:
             try:
-                folded = fold(evidence.place, route, shortener)
+                rebuilt = rebuild(evidence.location, route, shortener)
             except LogCorruptedError as error:
                 found = finding_of(error)
             else:
-                own = settings.truncation(folded.snapshot.properties)
+                own = settings.truncation(rebuilt.snapshot.properties)
                 if own == options:
-                    return _Reading(route, folded, shortener, refuted)
+                    return _Reading(route, rebuilt, shortener, refuted)
                 options = own  # known only now that the newest properties are: once more
                 continue
-        key = f"{evidence.place.names.prefix}{found.file}"
+        key = f"{evidence.location.names.prefix}{found.file}"
         if key in refuted:
             raise incomplete([found])
         refuted[key] = found
@@ -194,16 +194,16 @@ def _read(evidence: Evidence, settings: RepairSettings) -> _Reading:
 def _finish(
     plan: RepairPlan,
     reading: _Reading,
-    place: LogPlace,
+    location: LogLocation,
     settings: RepairSettings,
     progress: Progress | None,
 ) -> RepairPlan:
-    state = reading.folded.snapshot
+    state = reading.rebuilt.snapshot
     checked = unchecked(state)
     notes = list(plan.notes)
     if settings.validate_splits:
-        checked = validate(state, place.store, settings.parallelism, progress)
-        notes.extend(_strangers(state, place))
+        checked = validate(state, location.store, settings.parallelism, progress)
+        notes.extend(_strangers(state, location))
     kept = _only(state, checked)
     return replace(
         plan,
@@ -234,10 +234,10 @@ def _only(state: Snapshot, checked: Validation) -> Snapshot:
     )
 
 
-def _strangers(state: Snapshot, place: LogPlace) -> Iterator[str]:
+def _strangers(state: Snapshot, location: LogLocation) -> Iterator[str]:
     if state.timestamp_ms is None:
         return
-    found = list(newer_strangers(state, place.store, state.timestamp_ms, place.names.directory))
+    found = list(newer_strangers(state, location.store, state.timestamp_ms, location.names.directory))
     if found:
         yield (
             f"{len(found)} data files are newer than version {state.version} and in no commit: the work of "
@@ -245,17 +245,17 @@ def _strangers(state: Snapshot, place: LogPlace) -> Iterator[str]:
         )
 
 
-def _no_log(place: LogPlace) -> RepairError:
+def _no_log(location: LogLocation) -> RepairError:
     return RepairError(
-        f"there is no transaction log at {place.uri}",
+        f"there is no transaction log at {location.uri}",
         hint="name the log directory itself, such as 'table/_transaction_log'",
-        uri=place.uri,
+        uri=location.uri,
     )
 
 
 def notes_on(evidence: Evidence, route: Route) -> Iterator[str]:
     """Yields what a reader of the plan should know, although nothing stands in the way of the repair."""
-    names = evidence.place.names
+    names = evidence.location.names
     if evidence.hint_problem is not None:
         yield f"{names.hint} is garbled ({evidence.hint_problem}); nothing depends on it"
     elif evidence.hint is None and evidence.checkpoints:
@@ -275,8 +275,8 @@ def notes_on(evidence: Evidence, route: Route) -> Iterator[str]:
 
 
 def _stray_names(evidence: Evidence) -> Iterator[str]:
-    names = evidence.place.names
-    for meta in evidence.place.store.list(names.prefix):
+    names = evidence.location.names
+    for meta in evidence.location.store.list(names.prefix):
         if names.parse(meta) is None and meta.key != names.hint:
             yield meta.key
 

@@ -12,7 +12,7 @@ from indextables.config import Config
 from indextables.core.stats.truncate import log_truncation
 from indextables.errors import IndexTablesError, StorageError
 from indextables.ops.repair.findings import Excluded
-from indextables.ops.repair.log_place import Opener, check_apart, opener_with, place_of
+from indextables.ops.repair.log_location import Opener, check_apart, location_of, opener_with
 from indextables.ops.repair.new_log import check_target, write_log
 from indextables.ops.repair.plan import RepairPlan, make_plan
 from indextables.ops.repair.settings import RepairSettings
@@ -117,7 +117,7 @@ def repair(
         fail_on_missing=fail_on_missing,
     )
     opener = opener or opener_with(storage_options)
-    source, target = place_of(src, opener), place_of(dst, opener)
+    source, target = location_of(src, opener), location_of(dst, opener)
     check_apart(source, target)
     try:
         leftovers = check_target(source, target)

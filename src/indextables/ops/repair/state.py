@@ -15,10 +15,10 @@ from indextables.log.open.load import read_bodies
 from indextables.log.open.replay import replay
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.files import LogBody, Unverified, Whole, read_body
-from indextables.log.wire.lines import Place
+from indextables.log.wire.lines import LinePosition
 from indextables.ops.repair.evidence import FileEvidence
 from indextables.ops.repair.findings import Finding, disagreement
-from indextables.ops.repair.log_place import LogPlace
+from indextables.ops.repair.log_location import LogLocation
 from indextables.ops.repair.route import Route
 from indextables.ops.repair.shorten import Shortener
 from indextables.ops.repair.unpack import AT_ONCE, read_chunks, without_parts
@@ -79,34 +79,34 @@ _MANY: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class Rebuilt:
     """The newest state, and checkpoints on the way that turned out not to be intact."""
 
     snapshot: Snapshot
     findings: tuple[Finding, ...]
 
 
-def fold(place: LogPlace, route: Route, shortener: Shortener) -> Folded:
+def rebuild(location: LogLocation, route: Route, shortener: Shortener) -> Rebuilt:
     """Returns the state at the end of the route; RepairError where a checkpoint on the way tells another story.
 
     LogCorruptedError names a file of the route that is not what it seemed.
     """
-    snapshot = _checkpoint(place, route.base, shortener) if route.base else None
+    snapshot = _checkpoint(location, route.base, shortener) if route.base else None
     findings: list[Finding] = []
     stops = {found.file.version for found in route.checkpoints}
     for batch in _batches(route.commits, stops):
-        snapshot = _replayed(place, snapshot, batch, shortener)
+        snapshot = _replayed(location, snapshot, batch, shortener)
         for checkpoint in route.checkpoints:
             if checkpoint.file.version == snapshot.version:
-                findings.extend(_check(place, checkpoint, snapshot, shortener))
+                findings.extend(_check(location, checkpoint, snapshot, shortener))
     assert snapshot is not None, "a route has a base or a first commit"
-    return Folded(snapshot, tuple(findings))
+    return Rebuilt(snapshot, tuple(findings))
 
 
 def finding_of(error: LogCorruptedError) -> Finding:
     """Returns the same as a finding; errors of the log name their file and line."""
-    place = f"{error.facts['file']}, line {error.facts['line']}: "
-    return Finding(error.facts["file"], error.facts["line"], error.message.removeprefix(place))
+    location = f"{error.facts['file']}, line {error.facts['line']}: "
+    return Finding(error.facts["file"], error.facts["line"], error.message.removeprefix(location))
 
 
 def _batches(commits: Sequence[FileEvidence], stops: set[int]) -> Iterator[list[FileEvidence]]:
@@ -127,22 +127,22 @@ def _batches(commits: Sequence[FileEvidence], stops: set[int]) -> Iterator[list[
 
 
 def _replayed(
-    place: LogPlace, base: Snapshot | None, batch: Sequence[FileEvidence], shortener: Shortener
+    location: LogLocation, base: Snapshot | None, batch: Sequence[FileEvidence], shortener: Shortener
 ) -> Snapshot:
     if len(batch) == 1 and batch[0].text_bytes > _LARGE:
-        return _in_pieces(place, base, batch[0], shortener)
-    bodies = read_bodies(place.store, [commit.file for commit in batch])
+        return _in_pieces(location, base, batch[0], shortener)
+    bodies = read_bodies(location.store, [commit.file for commit in batch])
     try:
-        return shortener.shortened(replay(base, bodies, place.store.uri))
+        return shortener.shortened(replay(base, bodies, location.store.uri))
     except LogCorruptedError:
         # The count of files is compared once per call: one by one, the first that does not fit is named.
         for body in bodies:
-            base = replay(base, [body], place.store.uri)
+            base = replay(base, [body], location.store.uri)
         raise
 
 
 def _in_pieces(
-    place: LogPlace, base: Snapshot | None, found: FileEvidence, shortener: Shortener
+    location: LogLocation, base: Snapshot | None, found: FileEvidence, shortener: Shortener
 ) -> Snapshot:
     """Returns one large file, some lines at a time.
 
@@ -150,40 +150,40 @@ def _in_pieces(
     """
     verdict = Whole(found.info) if isinstance(found.verdict, Whole) else Unverified()
     snapshot, lines = base, 0
-    for chunk in read_chunks(place.store, found.file):
+    for chunk in read_chunks(location.store, found.file):
         if snapshot is None and b'"metaData"' not in chunk:
             # the schema comes later, and without it no add can be typed
             return shortener.shortened(
-                replay(base, [read_body(place.store, found.file)], place.store.uri)
+                replay(base, [read_body(location.store, found.file)], location.store.uri)
             )
         try:
             body = LogBody(found.file, chunk, verdict)
-            snapshot = shortener.shortened(replay(snapshot, [body], place.store.uri))
+            snapshot = shortener.shortened(replay(snapshot, [body], location.store.uri))
         except LogCorruptedError as error:
             at = finding_of(error)
-            raise Place(at.file, at.line + lines).corrupted(at.reason) from error
+            raise LinePosition(at.file, at.line + lines).corrupted(at.reason) from error
         lines += chunk.count(b"\n")
     assert snapshot is not None, "a large file has a first piece"
     return snapshot
 
 
-def _checkpoint(place: LogPlace, found: FileEvidence, shortener: Shortener) -> Snapshot:
+def _checkpoint(location: LogLocation, found: FileEvidence, shortener: Shortener) -> Snapshot:
     if found.text_bytes > _LARGE:
-        return _in_pieces(place, None, found, shortener)
+        return _in_pieces(location, None, found, shortener)
     try:
-        return without_parts(place, read_checkpoint(place.store, found.file), shortener)
+        return without_parts(location, read_checkpoint(location.store, found.file), shortener)
     except LogCorruptedError as error:
         at = finding_of(error)
         if at.file == found.file.name:
             raise
-        raise Place(found.file.name, 0).corrupted(f"{at.file}: {at.reason}") from error
+        raise LinePosition(found.file.name, 0).corrupted(f"{at.file}: {at.reason}") from error
 
 
 def _check(
-    place: LogPlace, found: FileEvidence, snapshot: Snapshot, shortener: Shortener
+    location: LogLocation, found: FileEvidence, snapshot: Snapshot, shortener: Shortener
 ) -> Iterator[Finding]:
     try:
-        stored = _checkpoint(place, found, shortener)
+        stored = _checkpoint(location, found, shortener)
     except LogCorruptedError as error:
         yield finding_of(error)
         return

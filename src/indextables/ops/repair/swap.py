@@ -17,7 +17,7 @@ from typing import Final, Literal, TypeAlias
 
 from indextables.errors import RepairError
 from indextables.log.open.load import Listing, list_log
-from indextables.ops.repair.log_place import LogPlace
+from indextables.ops.repair.log_location import LogLocation
 from indextables.ops.repair.new_log import origin_of
 from indextables.ops.repair.plan import fingerprint
 from indextables.storage import durable
@@ -64,7 +64,7 @@ class Swap:
 
 @dataclass(frozen=True, slots=True)
 class _Directory:
-    place: LogPlace
+    location: LogLocation
     path: Path
 
     @property
@@ -72,13 +72,13 @@ class _Directory:
         return self.path.exists()
 
     def listing(self) -> Listing:
-        return list_log(self.place.store, self.place.names)
+        return list_log(self.location.store, self.location.names)
 
     def is_repair_of(self, other: _Directory) -> bool:
         """Returns True if this log was made from exactly what the other one is now, and is finished."""
         if not self.exists or not other.exists:
             return False
-        origin = origin_of(self.place)
+        origin = origin_of(self.location)
         finished = (self.path / "_last_checkpoint").exists()
         return (
             finished
@@ -91,13 +91,13 @@ class _Directory:
         return self.listing().newest > _LAST
 
 
-def backup_of(log: LogPlace) -> LogPlace:
+def backup_of(log: LogLocation) -> LogLocation:
     """Returns where the old log goes."""
     return log.sibling(log.names.directory + BACKUP_SUFFIX)
 
 
 def replace_log(
-    log: LogPlace, repaired: LogPlace, *, allow_gap: bool = False, moves: Moves | None = None
+    log: LogLocation, repaired: LogLocation, *, allow_gap: bool = False, moves: Moves | None = None
 ) -> Swap:
     """Returns the repaired log is the table's log afterwards, and the old one lies beside it; run it again after a crash.
 
@@ -105,7 +105,7 @@ def replace_log(
     exchange in one step (not Linux), a reader may find no log for a moment: `allow_gap` permits that.
     """
     moves = moves or Moves()
-    here, new, old = (_directory(place) for place in (log, repaired, backup_of(log)))
+    here, new, old = (_directory(location) for location in (log, repaired, backup_of(log)))
     if here.is_repair_of(old) and not here.went_on() and not new.exists:
         return _swap(here, old, "already replaced")
     if not here.exists and new.is_repair_of(old):
@@ -130,7 +130,7 @@ def replace_log(
     return _swap(here, old, "replaced")
 
 
-def undo_replace(log: LogPlace, *, allow_gap: bool = False, moves: Moves | None = None) -> Swap:
+def undo_replace(log: LogLocation, *, allow_gap: bool = False, moves: Moves | None = None) -> Swap:
     """Returns the old log is the table's log again; the repaired one goes back to where it was written.
 
     RepairError if somebody has committed to the repaired log since: those commits would be lost.
@@ -158,15 +158,15 @@ def undo_replace(log: LogPlace, *, allow_gap: bool = False, moves: Moves | None 
     return _swap(here, old, "undone")
 
 
-def _directory(place: LogPlace) -> _Directory:
-    path = place.local_path
+def _directory(location: LogLocation) -> _Directory:
+    path = location.local_path
     if path is None:
         raise RepairError(
-            f"{place.uri} is in an object store, which cannot exchange two directories in one step",
-            hint=by_hand(place),
-            uri=place.uri,
+            f"{location.uri} is in an object store, which cannot exchange two directories in one step",
+            hint=by_hand(location),
+            uri=location.uri,
         )
-    return _Directory(place, path)
+    return _Directory(location, path)
 
 
 def _swap(here: _Directory, old: _Directory, done: Done) -> Swap:
@@ -174,7 +174,7 @@ def _swap(here: _Directory, old: _Directory, done: Done) -> Swap:
 
 
 def _target(repaired: _Directory) -> Path:
-    origin = origin_of(repaired.place) or {}
+    origin = origin_of(repaired.location) or {}
     return Path(str(origin.get("target") or f"{repaired.path}_repaired"))
 
 
@@ -231,7 +231,7 @@ _TOOLS: Final = {
 }
 
 
-def by_hand(log: LogPlace, repaired: str | None = None) -> str:
+def by_hand(log: LogLocation, repaired: str | None = None) -> str:
     """Returns the commands that replace a log in an object store; readers must wait while they run."""
     copy, remove = _TOOLS.get(log.location.family, ("copy {0} to {1}", "delete {0}"))
     here, new = log.uri.rstrip("/"), (repaired or f"{log.uri.rstrip('/')}_repaired").rstrip("/")

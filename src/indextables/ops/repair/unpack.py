@@ -14,8 +14,8 @@ from indextables.log.state.parts import part_of
 from indextables.log.state.segments import PartTable, Segment, conform
 from indextables.log.state.snapshot import Files, Snapshot
 from indextables.log.wire.files import LogFile, inflated
-from indextables.log.wire.lines import Place
-from indextables.ops.repair.log_place import LogPlace
+from indextables.log.wire.lines import LinePosition
+from indextables.ops.repair.log_location import LogLocation
 from indextables.ops.repair.shorten import Shortener
 from indextables.storage import LogStore
 
@@ -51,32 +51,32 @@ def _raw(store: LogStore, file: LogFile, at_once: int) -> Iterator[bytes]:
 _ROWS: Final = 2048
 
 
-def without_parts(place: LogPlace, snapshot: Snapshot, shortener: Shortener) -> Snapshot:
+def without_parts(location: LogLocation, snapshot: Snapshot, shortener: Shortener) -> Snapshot:
     """Returns the same state in memory, already shortened.
 
     LogCorruptedError if a part is not what was written.
     """
-    segments = tuple(_in_memory(place, segment, shortener) for segment in snapshot.state.segments)
+    segments = tuple(_in_memory(location, segment, shortener) for segment in snapshot.state.segments)
     return replace(snapshot, state=Files(segments, snapshot.state.tombstones))
 
 
-def _in_memory(place: LogPlace, segment: Segment, shortener: Shortener) -> Segment:
+def _in_memory(location: LogLocation, segment: Segment, shortener: Shortener) -> Segment:
     part = part_of(segment)
     if part is None:
         return shortener.segment(segment)
     part.check_bytes()
-    tables = [shortener.segment(rows).table for rows in _batches(place, part, segment)]
+    tables = [shortener.segment(rows).table for rows in _batches(location, part, segment)]
     columns = segment.shape.columns()
     return Segment.alive(pa.concat_tables([columns.empty_table(), *tables]), segment.shape)
 
 
-def _batches(place: LogPlace, part: PartTable, segment: Segment) -> Iterator[Segment]:
+def _batches(location: LogLocation, part: PartTable, segment: Segment) -> Iterator[Segment]:
     """Yields the live rows: whole row groups could be half a gigabyte of texts."""
     columns = segment.shape.columns()
-    key = f"{place.names.prefix}{part.ref.name}"
+    key = f"{location.names.prefix}{part.ref.name}"
     start = 0
     try:
-        with place.store.filesystem().open_input_file(key) as source:
+        with location.store.filesystem().open_input_file(key) as source:
             for batch in pq.ParquetFile(source).iter_batches(_ROWS):
                 alive = ~segment.dead[start : start + len(batch)]
                 start += len(batch)
@@ -85,9 +85,9 @@ def _batches(place: LogPlace, part: PartTable, segment: Segment) -> Iterator[Seg
     except StorageError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise Place(part.ref.name, 0).corrupted(f"not a readable part: {error}") from error
+        raise LinePosition(part.ref.name, 0).corrupted(f"not a readable part: {error}") from error
     if start != part.num_rows or len(segment.dead) != start:
-        raise Place(part.ref.name, 0).corrupted(
+        raise LinePosition(part.ref.name, 0).corrupted(
             f"it has {start} rows, its manifest says {part.num_rows}"
         )
 

@@ -69,6 +69,6 @@ class Executor(Protocol):
         """
         ...
 
-    def fold(self, pieces: Sequence[Piece], target: WriteTarget) -> Iterable[Written]:
+    def compact(self, pieces: Sequence[Piece], target: WriteTarget) -> Iterable[Written]:
         """Returns the rows each slice shows, as files of its own, in the order of the slices."""
         ...

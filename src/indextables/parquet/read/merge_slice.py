@@ -17,7 +17,7 @@ from indextables.core.types import StructType, schema_to_arrow
 from indextables.log.state.rows import Split
 from indextables.parquet.read.key_index import KeyIndex, Numbers, hidden_mask, newer_mask
 from indextables.parquet.read.row_filter import to_row_mask
-from indextables.parquet.read.split import Reading, read_split
+from indextables.parquet.read.split import ReadRequest, read_split
 from indextables.plan.column_sets import columns_set
 from indextables.plan.merge_rule import MergeMode, Piece
 from indextables.plan.report import Recorder
@@ -28,11 +28,11 @@ _MOST_BYTES: Final = 1 << 30
 
 
 def combined_rows(
-    reading: Reading, piece: Piece, filesystem: Any, recorder: Recorder
+    request: ReadRequest, piece: Piece, filesystem: Any, recorder: Recorder
 ) -> Iterator[pa.RecordBatch]:
     """Yields one row per key, at the place of its oldest part; the predicate sees it as a whole."""
-    fields = StructType(reading.needed)
-    wanted = reading.by_key(piece.key).with_columns(*fields.names, *piece.key)
+    fields = StructType(request.needed)
+    wanted = request.by_key(piece.key).with_columns(*fields.names, *piece.key)
     key = list(piece.key)
     parts = [_read_part(wanted, key, split, filesystem, recorder) for split in piece.files]
     for log in piece.logs:
@@ -49,16 +49,16 @@ def combined_rows(
     for start in range(0, len(order), _BATCH_ROWS):
         chosen = order[start : start + _BATCH_ROWS]
         arrays = [c.take(chosen, f.type) for c, f in zip(columns, schema, strict=True)]
-        yield _finished(reading, arrays, schema, len(chosen))
+        yield _finished(request, arrays, schema, len(chosen))
 
 
-def _finished(reading: Reading, arrays: list[Any], schema: Any, rows: int) -> pa.RecordBatch:
+def _finished(request: ReadRequest, arrays: list[Any], schema: Any, rows: int) -> pa.RecordBatch:
     # one column more: a batch without any would not know how many rows it has
     counted = schema.append(pa.field("", pa.null()))
     batch = pa.RecordBatch.from_arrays([*arrays, pa.nulls(rows)], schema=counted)
-    if reading.predicate is not None:
-        batch = batch.filter(to_row_mask(reading.predicate, batch))
-    return batch.select(list(reading.columns))
+    if request.predicate is not None:
+        batch = batch.filter(to_row_mask(request.predicate, batch))
+    return batch.select(list(request.columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class _Part:
 
 
 def _read_part(
-    wanted: Reading, key: list[str], split: Split, filesystem: Any, recorder: Recorder
+    wanted: ReadRequest, key: list[str], split: Split, filesystem: Any, recorder: Recorder
 ) -> _Part:
     sets = columns_set(split.extra_json)
     known = {*key, *split.partition_values, *(wanted.columns if sets is None else sets)}
@@ -126,7 +126,7 @@ class _Column:
 
 
 def read_piece(
-    reading: Reading, piece: Piece, filesystem: Any, recorder: Recorder
+    request: ReadRequest, piece: Piece, filesystem: Any, recorder: Recorder
 ) -> Iterator[pa.RecordBatch]:
     """Returns the rows of the slice as a query sees them, those for which the predicate is TRUE.
 
@@ -134,12 +134,12 @@ def read_piece(
     columns mode the columns needed of all its files.
     """
     if piece.mode is MergeMode.COLUMNS:
-        return combined_rows(reading, piece, filesystem, recorder)
-    return _selected_rows(reading, piece, filesystem, recorder)
+        return combined_rows(request, piece, filesystem, recorder)
+    return _selected_rows(request, piece, filesystem, recorder)
 
 
 def _selected_rows(
-    reading: Reading, piece: Piece, filesystem: Any, recorder: Recorder
+    request: ReadRequest, piece: Piece, filesystem: Any, recorder: Recorder
 ) -> Iterator[pa.RecordBatch]:
     """Yields rows that no newer log replaces or deletes.
 
@@ -149,16 +149,16 @@ def _selected_rows(
     oldest = min(split.seq for split in piece.files)
     shown = {split.path for split in piece.files}
     logs = {
-        log.path: _Log.read(reading, piece, log, filesystem, recorder, with_rows=log.path in shown)
+        log.path: _Log.read(request, piece, log, filesystem, recorder, with_rows=log.path in shown)
         for log in piece.logs
         if log.seq > oldest
     }
     newer = _Newer.of(list(logs.values()))
-    wide = reading.with_columns(*reading.columns, *piece.key)
+    wide = request.with_columns(*request.columns, *piece.key)
     for split in piece.files:
         log = logs.pop(split.path, None)
         batches = read_split(wide, split, filesystem, recorder) if log is None else log.rows
-        yield from newer.shown(batches, split.seq, reading.columns)
+        yield from newer.shown(batches, split.seq, request.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class _Log:
     @classmethod
     def read(
         cls,
-        reading: Reading,
+        request: ReadRequest,
         piece: Piece,
         log: Split,
         filesystem: Any,
@@ -182,22 +182,22 @@ class _Log:
         *,
         with_rows: bool,
     ) -> _Log:
-        every = reading.by_key(piece.key)
+        every = request.by_key(piece.key)
         only_keys = every.with_columns(*piece.key)
-        needed = (field.name for field in reading.needed)
+        needed = (field.name for field in request.needed)
         wanted = every.with_columns(*needed, *piece.key) if with_rows else only_keys
         keys, rows = [], []
         for batch in read_split(wanted, log, filesystem, recorder):
             keys.append(batch.select(only_keys.columns))
             if with_rows:
-                rows.append(_matching(reading, batch))
+                rows.append(_matching(request, batch))
         return cls(log.seq, pa.Table.from_batches(keys, only_keys.result_schema), rows)
 
 
-def _matching(reading: Reading, batch: Any) -> Any:
-    if reading.predicate is None:
+def _matching(request: ReadRequest, batch: Any) -> Any:
+    if request.predicate is None:
         return batch
-    return batch.filter(to_row_mask(reading.predicate, batch))
+    return batch.filter(to_row_mask(request.predicate, batch))
 
 
 @dataclass(frozen=True, slots=True)

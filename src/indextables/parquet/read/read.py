@@ -25,14 +25,14 @@ from indextables.errors import ProtocolError
 from indextables.log.state.rows import Split
 from indextables.parquet.read.key_index import KeyIndex, Numbers, distinct_numbers
 from indextables.parquet.read.merge_slice import read_piece
-from indextables.parquet.read.split import Reading, open_split, read_split
+from indextables.parquet.read.split import ReadRequest, open_split, read_split
 from indextables.plan.merge_rule import Piece
 from indextables.plan.planner import Plan
 from indextables.plan.report import Recorder
 from indextables.plan.slices import slices_of
 from indextables.storage.base import LogStore
 
-__all__ = ["THREADS", "Reading", "Unit", "count_rows", "plain_files", "read_batches", "units_of"]
+__all__ = ["THREADS", "ReadRequest", "Unit", "count_rows", "plain_files", "read_batches", "units_of"]
 
 
 # Several streams read ahead by a few threads and handed out in order, with bounded memory.
@@ -152,7 +152,7 @@ def _with_files(piece: Piece, more: Sequence[Split]) -> Piece:
 
 
 def read_batches(
-    reading: Reading,
+    request: ReadRequest,
     units: Sequence[Unit],
     *,
     threads: int = THREADS,
@@ -164,39 +164,39 @@ def read_batches(
     opens in the `query_stats()` blocks of the calling thread, or in the recorder's.
     """
     recorder = recorder or Recorder.current()
-    filesystem = reading.store.filesystem()
+    filesystem = request.store.filesystem()
     streams: list[Callable[[], Iterator[pa.RecordBatch]]] = [
-        partial(_read, reading, unit, filesystem, recorder) for unit in units
+        partial(_read, request, unit, filesystem, recorder) for unit in units
     ]
-    return in_order(streams, threads=1 if _is_quick(reading.store, units) else threads)
+    return in_order(streams, threads=1 if _is_quick(request.store, units) else threads)
 
 
-def count_rows(reading: Reading, units: Sequence[Unit], *, threads: int = THREADS) -> int:
+def count_rows(request: ReadRequest, units: Sequence[Unit], *, threads: int = THREADS) -> int:
     """Returns how many rows satisfy the predicate; opens no file whose row count the log already tells.
 
     The log does not know how many rows of a slice its log files hide, so slices are counted by reading.
     """
-    if reading.predicate is not None:
-        return sum(batch.num_rows for batch in read_batches(reading, units, threads=threads))
+    if request.predicate is not None:
+        return sum(batch.num_rows for batch in read_batches(request, units, threads=threads))
     known = {i: records for i, unit in enumerate(units) if (records := _records(unit)) is not None}
     unknown = [unit for i, unit in enumerate(units) if i not in known]
-    recorder, filesystem = Recorder.current(), reading.store.filesystem()
+    recorder, filesystem = Recorder.current(), request.store.filesystem()
     footers = (
         open_split(filesystem, unit, recorder).metadata.num_rows
         for unit in unknown
         if isinstance(unit, Split)
     )
     pieces = [unit for unit in unknown if isinstance(unit, Piece)]
-    merged = (batch.num_rows for batch in read_batches(reading, pieces, threads=threads))
+    merged = (batch.num_rows for batch in read_batches(request, pieces, threads=threads))
     return int(sum(known.values()) + sum(footers) + sum(merged))
 
 
 def _read(
-    reading: Reading, unit: Unit, filesystem: Any, recorder: Recorder
+    request: ReadRequest, unit: Unit, filesystem: Any, recorder: Recorder
 ) -> Iterator[pa.RecordBatch]:
     if isinstance(unit, Piece):
-        return read_piece(reading, unit, filesystem, recorder)
-    return read_split(reading.of(unit), unit, filesystem, recorder)
+        return read_piece(request, unit, filesystem, recorder)
+    return read_split(request.of(unit), unit, filesystem, recorder)
 
 
 def _files(unit: Unit) -> Sequence[Split]:
@@ -283,10 +283,10 @@ def live_places(
     `splits` are all files that may hold one: of a key only what its newest file in a group says counts,
     so files that hold none of the keys are not needed. Only the key columns are read.
     """
-    reading = Reading(store, schema, tuple(key), key_condition(wanted, schema))
+    request = ReadRequest(store, schema, tuple(key), key_condition(wanted, schema))
 
     def find(split: Split) -> Numbers:
-        found = [index.find(batch) for batch in read_batches(reading, [split])]
+        found = [index.find(batch) for batch in read_batches(request, [split])]
         numbers = np.concatenate(found) if found else np.zeros(0, np.int64)
         return distinct_numbers(numbers[numbers >= 0])
 

@@ -188,7 +188,7 @@ _BATCH_ROWS: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadRequest:
     """What to read of each split: some columns, of the rows for which the predicate is TRUE."""
 
     store: LogStore
@@ -213,15 +213,15 @@ class Reading:
             names |= {path[0] for path in columns_of(self.predicate)}
         return tuple(field for field in self.schema if field.name in names)
 
-    def of(self, split: Split) -> Reading:
+    def of(self, split: Split) -> ReadRequest:
         """Returns what to read of this split: the predicate is not asked where its answer is known."""
         return replace(self, predicate=None) if split.path in self.whole else self
 
-    def with_columns(self, *names: str) -> Reading:
+    def with_columns(self, *names: str) -> ReadRequest:
         """Returns the same with these columns, each once."""
         return replace(self, columns=tuple(dict.fromkeys(names)))
 
-    def by_key(self, key: Sequence[str]) -> Reading:
+    def by_key(self, key: Sequence[str]) -> ReadRequest:
         """Returns the same with as much of the predicate as looks at the key alone.
 
         Rows of one key satisfy it together, in all files of a slice, so it can be asked of each file.
@@ -268,13 +268,13 @@ def _unreadable(split: Split, error: Exception) -> StorageError:
 
 
 def read_split(
-    reading: Reading, split: Split, filesystem: Any, recorder: Recorder
+    request: ReadRequest, split: Split, filesystem: Any, recorder: Recorder
 ) -> Iterator[pa.RecordBatch]:
     """Yields the rows of one file, in their order; of a log file, the rows it holds."""
     opened = open_split(filesystem, split, recorder)
     footer = opened.metadata
-    groups = row_groups_to_read(footer, split, reading.schema, reading.predicate)
-    fields = reading.needed
+    groups = row_groups_to_read(footer, split, request.schema, request.predicate)
+    fields = request.needed
     stored = [f for f in fields if f.name not in split.partition_values]
     here = _names_in_file([f.name for f in stored], opened.schema_arrow.names)
     recorder.add(read=_bytes_of(footer, groups, set(here.values())))
@@ -282,7 +282,7 @@ def read_split(
         batch_size=_batch_rows(footer, groups), row_groups=groups, columns=list(here.values())
     )
     for batch in _checked(batches, split):
-        yield _assemble(reading, split, batch, fields, here)
+        yield _assemble(request, split, batch, fields, here)
 
 
 def _checked(batches: Iterator[pa.RecordBatch], split: Split) -> Iterator[pa.RecordBatch]:
@@ -293,7 +293,7 @@ def _checked(batches: Iterator[pa.RecordBatch], split: Split) -> Iterator[pa.Rec
 
 
 def _assemble(
-    reading: Reading, split: Split, batch: Any, fields: Sequence[Field], here: dict[str, str]
+    request: ReadRequest, split: Split, batch: Any, fields: Sequence[Field], here: dict[str, str]
 ) -> pa.RecordBatch:
     """Returns the rows as the table has them: partition values filled in, absent columns NULL, types widened."""
     columns = []
@@ -308,9 +308,9 @@ def _assemble(
     # one column more: a batch without any would not know how many rows it has
     schema = schema_to_arrow(StructType(tuple(fields))).append(pa.field("", pa.null()))
     rows = pa.RecordBatch.from_arrays([*columns, pa.nulls(batch.num_rows)], schema=schema)
-    if reading.predicate is not None:
-        rows = rows.filter(to_row_mask(reading.predicate, rows))
-    return rows.select(list(reading.columns))
+    if request.predicate is not None:
+        rows = rows.filter(to_row_mask(request.predicate, rows))
+    return rows.select(list(request.columns))
 
 
 def _names_in_file(wanted: Sequence[str], stored: Sequence[str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from indextables.log.state.rows import Split
-from indextables.parquet.read.read import Reading, read_batches
+from indextables.parquet.read.read import ReadRequest, read_batches
 from indextables.parquet.write.curves import Curve, Ranker
 from indextables.parquet.write.write import WriteTarget, Written, write_splits
 from indextables.storage.base import LogStore
@@ -28,8 +28,8 @@ _WHOLE: Final = 1 << 62
 
 def pack(store: LogStore, splits: Sequence[Split], target: WriteTarget) -> Written:
     """Returns the rows of these splits, in their order, in as few splits as the target's size allows."""
-    reading = Reading(store, target.schema, target.schema.names)
-    return write_splits(read_batches(reading, splits), store, target)
+    request = ReadRequest(store, target.schema, target.schema.names)
+    return write_splits(read_batches(request, splits), store, target)
 
 
 def lay_out(
@@ -46,10 +46,10 @@ def lay_out(
     part_of_row = np.empty(len(keys), np.int64)
     for part, rows in enumerate(np.array_split(order, parts)):
         part_of_row[rows] = part
-    reading = Reading(store, target.schema, target.schema.names)
+    request = ReadRequest(store, target.schema, target.schema.names)
     whole = replace(target, split_bytes=_WHOLE)
     with TemporaryDirectory(prefix="indextables-") as directory:
-        _spread(read_batches(reading, splits), part_of_row, keys, Path(directory))
+        _spread(read_batches(request, splits), part_of_row, keys, Path(directory))
         batches = (_sorted(Path(directory) / f"{part}.arrow") for part in range(parts))
         written = [write_splits(rows, store, whole) for rows in batches]
     adds = tuple(add for one in written for add in one.adds)
@@ -64,8 +64,8 @@ def _keys(
     columns: Sequence[str],
     curve: Curve,
 ) -> npt.NDArray[np.int64]:
-    reading = Reading(store, target.schema, tuple(columns))
-    table = pa.Table.from_batches(read_batches(reading, splits), schema=reading.result_schema)
+    request = ReadRequest(store, target.schema, tuple(columns))
+    table = pa.Table.from_batches(read_batches(request, splits), schema=request.result_schema)
     found = [table.column(name).combine_chunks() for name in columns]
     return Ranker.of(found).keys(found, curve)
 

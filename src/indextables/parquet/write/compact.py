@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from indextables.parquet.read.read import Reading, Unit, read_batches
+from indextables.parquet.read.read import ReadRequest, Unit, read_batches
 from indextables.parquet.write.write import WriteTarget, Written, write_splits
 from indextables.plan.merge_rule import MergeMode, Piece
 from indextables.storage.base import LogStore
 
 
-def fold_slices(store: LogStore, pieces: Sequence[Piece], target: WriteTarget) -> Iterator[Written]:
+def compact_slices(store: LogStore, pieces: Sequence[Piece], target: WriteTarget) -> Iterator[Written]:
     """Yields the rows each slice shows as new files, one slice at a time.
 
     Of a slice without any, none.
     """
-    reading = Reading(store, target.schema, target.schema.names)
+    request = ReadRequest(store, target.schema, target.schema.names)
     for piece in pieces:
-        yield write_splits(read_batches(reading, _units(piece)), store, target)
+        yield write_splits(read_batches(request, _units(piece)), store, target)
 
 
 def _units(piece: Piece) -> Sequence[Unit]:

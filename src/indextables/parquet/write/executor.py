@@ -18,10 +18,10 @@ from indextables.core.types import FieldPath, StructType
 from indextables.errors import PredicateError, StorageError
 from indextables.log.state.rows import Split
 from indextables.log.wire.actions import Add
-from indextables.parquet.read.read import Reading, count_rows, read_batches
+from indextables.parquet.read.read import ReadRequest, count_rows, read_batches
 from indextables.parquet.read.row_filter import to_row_mask
 from indextables.parquet.write.cluster import lay_out, pack
-from indextables.parquet.write.compact import fold_slices
+from indextables.parquet.write.compact import compact_slices
 from indextables.parquet.write.conform import as_reader, check_fits, conform, source_schema
 from indextables.parquet.write.write import Rewritten, WriteTarget, Written, write_splits
 from indextables.plan.merge_rule import Piece
@@ -92,10 +92,10 @@ class ArrowExecutor:
         """Exact statistics of these leaves, from the rows."""
         names = {path[0] for path in columns}
         wanted = StructType(tuple(field for field in schema if field.name in names))
-        reading = Reading(self.store, schema, wanted.names)
+        request = ReadRequest(self.store, schema, wanted.names)
 
         def collect_one(split: Split) -> SplitStats:
-            parts = [collect_stats(b, wanted, columns) for b in read_batches(reading, [split])]
+            parts = [collect_stats(b, wanted, columns) for b in read_batches(request, [split])]
             return merge_stats(parts) if parts else SplitStats(num_records=0)
 
         with ThreadPoolExecutor(_THREADS, "indextables-analyze") as pool:
@@ -118,16 +118,16 @@ class ArrowExecutor:
         columns, curve = clustering.columns, clustering.curve
         return [lay_out(self.store, splits, target, columns, curve) for splits in groups]
 
-    def fold(self, pieces: Sequence[Piece], target: WriteTarget) -> Iterator[Written]:
+    def compact(self, pieces: Sequence[Piece], target: WriteTarget) -> Iterator[Written]:
         """Returns the rows each slice shows, as files of its own."""
-        return fold_slices(self.store, pieces, target)
+        return compact_slices(self.store, pieces, target)
 
     def _rewrite(self, split: Split, condition: Predicate, target: WriteTarget) -> Rewritten | None:
         # The columns of the condition first: most splits that may match do not, or not in part.
-        matching = count_rows(Reading(self.store, target.schema, (), condition), [split])
+        matching = count_rows(ReadRequest(self.store, target.schema, (), condition), [split])
         if matching == 0:
             return None
-        whole = Reading(self.store, target.schema, target.schema.names)
+        whole = ReadRequest(self.store, target.schema, target.schema.names)
         rest = _without(read_batches(whole, [split]), condition)
         written = write_splits(rest, self.store, target)
         adds = tuple(_in_place_of(split, add) for add in written.adds)

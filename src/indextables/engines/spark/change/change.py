@@ -99,7 +99,7 @@ class CopyPlanner:
                     changes = check_one_change_each(found, few.target, clauses)
                 counted = Counted.of(changes, snapshot)
                 written = self._written(snapshot, changes, counted)
-        removed = snapshot.part(counted.files).column("key").to_pylist()
+        removed = snapshot.subset(counted.files).column("key").to_pylist()
         return CommitPlan(
             Rewrite(reading.where),
             reading.operation,

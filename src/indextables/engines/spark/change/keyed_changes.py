@@ -50,9 +50,9 @@ class KeyedChangePlanner:
         if reading.operation == "DELETE" and reading.is_plain:
             assert reading.where is not None
             dropped = whole_slices(snapshot, reading.where)
-        rest = replace(reading, snapshot=snapshot.part(~dropped)) if dropped.any() else reading
+        rest = replace(reading, snapshot=snapshot.subset(~dropped)) if dropped.any() else reading
         files, skipped = self._changed(rest)
-        removed = snapshot.part(dropped).column("key").to_pylist()
+        removed = snapshot.subset(dropped).column("key").to_pylist()
         metrics = files.metrics | {"numRemovedFiles": len(removed), **skipped}
         metrics["numDeletedRows"] += self._count(snapshot, dropped)
         return CommitPlan(
@@ -92,7 +92,7 @@ class KeyedChangePlanner:
         """Returns the rows in these slices; only those with logs have to be read for it."""
         if not files.any():
             return 0
-        part = snapshot.part(files)
+        part = snapshot.subset(files)
         if slices_of(part) is None:
             known = part.index().source.num_records()
             if not known.null_count:

@@ -121,8 +121,8 @@ class KeyedOverwrite:
         dropped: FileMask = np.ones(snapshot.num_files, np.bool_)
         if bound is not None:
             dropped = whole_slices(snapshot, bound)
-        gone = self._deleted(snapshot.part(~dropped), new, bound)
-        removed = snapshot.part(dropped).column("key").to_pylist()
+        gone = self._deleted(snapshot.subset(~dropped), new, bound)
+        removed = snapshot.subset(dropped).column("key").to_pylist()
         return CommitPlan(
             Rewrite(bound, inserted=Constant(True) if adds else None),
             "OVERWRITE",

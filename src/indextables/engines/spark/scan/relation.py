@@ -46,7 +46,7 @@ class Part:
 
     def of(self, snapshot: Snapshot) -> Snapshot:
         """Returns a snapshot of just these files."""
-        part = snapshot.part(self.mask)
+        part = snapshot.subset(self.mask)
         return part if self.is_sliced else part.unsliced()
 
 

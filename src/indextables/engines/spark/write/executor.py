@@ -23,7 +23,7 @@ from indextables.engines.spark.write.rewrite import rewrite_splits
 from indextables.engines.spark.write.statistics import Measurement, measure
 from indextables.errors import IndexTablesError, UnsupportedTypeError
 from indextables.log.state.rows import Split
-from indextables.parquet.write.compact import fold_slices
+from indextables.parquet.write.compact import compact_slices
 from indextables.parquet.write.write import Rewritten, WriteTarget, Written
 from indextables.plan.merge_rule import Piece
 from indextables.storage.base import LogStore
@@ -100,10 +100,10 @@ class SparkExecutor:
         """Returns each group as new splits, packed together or laid along a curve, in one job."""
         return cluster_splits(self._writer, groups, target, clustering)
 
-    def fold(self, pieces: Sequence[Piece], target: WriteTarget) -> Sequence[Written]:
+    def compact(self, pieces: Sequence[Piece], target: WriteTarget) -> Sequence[Written]:
         """Returns the rows each slice shows, as files of its own; a task per slice."""
         return distribute(
-            self.session, self.place.store, partial(_fold, self.place.store, target), pieces
+            self.session, self.place.store, partial(_compact, self.place.store, target), pieces
         )
 
     @property
@@ -130,5 +130,5 @@ def _as_stored(frame: DataFrame, target: WriteTarget) -> DataFrame:
     return frame
 
 
-def _fold(store: LogStore, target: WriteTarget, pieces: Sequence[Piece]) -> list[Written]:
-    return list(fold_slices(store, pieces, target))
+def _compact(store: LogStore, target: WriteTarget, pieces: Sequence[Piece]) -> list[Written]:
+    return list(compact_slices(store, pieces, target))

@@ -22,7 +22,7 @@ Opener: TypeAlias = Callable[[str], LogStore]
 
 
 @dataclass(frozen=True, slots=True)
-class LogPlace:
+class LogLocation:
     """A log directory; relative paths in its actions start at the root of `store`."""
 
     uri: str
@@ -42,13 +42,13 @@ class LogPlace:
         here = self.local_path
         return self.uri.rstrip("/") if here is None else str(here)
 
-    def sibling(self, name: str) -> LogPlace:
+    def sibling(self, name: str) -> LogLocation:
         """Returns another log directory of the same table."""
         parent = self.location.path.rpartition("/")[0]
         path = f"{parent}/{name}" if "/" in self.location.path else name
         location = Location(self.location.family, self.location.authority, path)
         uri = f"{self.uri.rstrip('/').rpartition('/')[0]}/{name}"
-        return LogPlace(uri, location, self.store, LogNames(name))
+        return LogLocation(uri, location, self.store, LogNames(name))
 
 
 def opener_with(storage_options: Mapping[str, Any] | None) -> Opener:
@@ -56,8 +56,8 @@ def opener_with(storage_options: Mapping[str, Any] | None) -> Opener:
     return partial(open_store, options=storage_options)
 
 
-def place_of(uri: str | Path, opener: Opener) -> LogPlace:
-    """Returns the place of a log directory; RepairError if the text cannot name one."""
+def location_of(uri: str | Path, opener: Opener) -> LogLocation:
+    """Returns the location of a log directory; RepairError if the text cannot name one."""
     text = str(uri.absolute()) if isinstance(uri, Path) else uri
     location = root_of(text) or _of_another_scheme(text)
     if location is None or not location.path.strip("/"):
@@ -70,17 +70,17 @@ def place_of(uri: str | Path, opener: Opener) -> LogPlace:
         parent, name = os.path.split(location.path)
     else:
         parent, name = text.rstrip("/").rpartition("/")[0], location.path.rpartition("/")[2]
-    return LogPlace(text, location, opener(parent), LogNames(name))
+    return LogLocation(text, location, opener(parent), LogNames(name))
 
 
 def _of_another_scheme(uri: str) -> Location | None:
-    """Returns a place that only an engine can open, such as hdfs://host/table/_transaction_log."""
+    """Returns a location that only an engine can open, such as hdfs://host/table/_transaction_log."""
     found = _URI.fullmatch(uri)
     return found and Location(found[1].lower(), found[2], found[3].strip("/"))
 
 
-def check_apart(source: LogPlace, target: LogPlace) -> None:
-    """Raises if writing to the target could touch the source: it is the same place, or one holds the other."""
+def check_apart(source: LogLocation, target: LogLocation) -> None:
+    """Raises if writing to the target could touch the source: it is the same location, or one holds the other."""
     one, two = _real(source.location), _real(target.location)
     if one.startswith(two) or two.startswith(one):
         raise RepairError(
