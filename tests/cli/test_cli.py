@@ -1,12 +1,16 @@
 """The command as people and scripts use it: stdout, stderr and exit codes."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
+import click
 import pytest
 
 import indextables as it
-from indextables.cli.app import main
+from indextables.cli import app
+from indextables.cli.app import COMMANDS, main
 from support.commands import run, run_json
 
 
@@ -167,7 +171,7 @@ def test_truncating_time_travel_deletes_nothing_without_apply(articles):
     assert run("describe", articles, "--version", 1)[0] == 1
 
 
-@pytest.mark.parametrize("name", sorted(main.commands))
+@pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_help_has_an_example(name):
     """Help without an example makes people search."""
     code, out, _ = run(name, "--help")
@@ -182,3 +186,27 @@ def test_the_documented_help_is_the_real_one():
 
     page = Path(__file__).parents[2] / "docs" / "cli.md"
     assert page.read_text() == help_page()
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
+def test_help_loads_no_engine_and_no_arrow(arguments):
+    """Help is there at once: it takes a few milliseconds of a processor, not the half second that Arrow takes."""
+    code = (
+        "import sys, time\n"
+        "from indextables.cli import main\n"
+        f"main({arguments!r}, standalone_mode=False)\n"
+        "heavy = {'pyarrow', 'numpy', 'rich', 'duckdb', 'polars', 'pyspark'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+        "assert time.process_time() < 0.2, time.process_time()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_command_is_listed_in_help_and_can_be_loaded():
+    """A command that a module defines and the list leaves out could not be run."""
+    folder = Path(app.__file__).parent
+    defined = sum(file.read_text().count("@click.command(") for file in folder.glob("*.py"))
+    assert defined == len(COMMANDS)
+    context = click.Context(main)
+    assert all(main.get_command(context, name).name == name for name in COMMANDS)

@@ -3,36 +3,71 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from importlib import import_module
+from typing import Any, Final
 
 import click
 
 from indextables._version import __version__
-from indextables.cli.demo import demo
-from indextables.cli.explain import explain, report
-from indextables.cli.improve import analyze, optimize, truncate_time_travel
-from indextables.cli.inspect import describe, files, history, log, plan
-from indextables.cli.maintain import check, checkpoint, vacuum
-from indextables.cli.output import advise
-from indextables.cli.repair import repair
-from indextables.cli.sql import sql
-from indextables.cli.streams import messages_shown, prepare_streams, silence_stdout
-from indextables.cli.versions import compact, convert, restore, rollback
+from indextables.cli.streams import advise, messages_shown, prepare_streams, silence_stdout
 from indextables.errors import IndexTablesError
 
 PROBLEM_FOUND = 1
+# Each command: its module, and what it does in a few words. Help needs only the words, so that it is
+# there at once; the module, and with it Arrow, is loaded when its command runs.
+COMMANDS: Final = {
+    "analyze": ("improve", "Build the statistics that splits lack."),
+    "check": ("maintain", "Every problem, with file and line."),
+    "checkpoint": ("maintain", "Write a checkpoint of the newest version."),
+    "compact": ("versions", "Write slices with delta files as new base files."),
+    "convert": ("versions", "Adopt a directory of Parquet files as a table."),
+    "demo": ("demo", "The main job on local Spark, measured as it runs."),
+    "describe": ("inspect", "What the table is, and how far its statistics reach."),
+    "explain": ("explain", "Why a condition reads the splits it reads."),
+    "files": ("inspect", "The files a condition needs, or all."),
+    "history": ("inspect", "The commits that are kept, newest first."),
+    "log": ("inspect", "The actions of the log, line by line."),
+    "optimize": ("improve", "Pack small splits, or lay rows along a curve."),
+    "plan": ("inspect", "What a condition would read and skip."),
+    "repair": ("repair", "Rebuild a damaged transaction log elsewhere."),
+    "report": ("explain", "One table at a glance, as text, JSON or an HTML page."),
+    "restore": ("versions", "Make the table what it was at a version or time."),
+    "rollback": ("versions", "Undo what one version did."),
+    "sql": ("sql", "Run a statement of IndexTables, or a query through DuckDB."),
+    "truncate-time-travel": ("improve", "Give up old versions; keep the newest."),
+    "vacuum": ("maintain", "List or delete files nobody needs."),
+}
 
 
 class Group(click.Group):
     """Prints what happened and what to do; a traceback is for bugs, not for wrong input."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Returns the names of the subcommands."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Returns a subcommand; its module is loaded now."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, words = COMMANDS[cmd_name]
+        loaded = import_module(f"indextables.cli.{module}")
+        command: click.Command = getattr(loaded, cmd_name.replace("-", "_"))
+        command.short_help = words
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Writes the list of subcommands, of which none is loaded for it."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, words) for name, (_, words) in sorted(COMMANDS.items())])
+
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run from the shell; whatever the terminal is, printing never fails for a character."""
+        """Runs the command; whatever the terminal is, printing never fails for a character."""
         prepare_streams()
         return super().main(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the subcommand; any error of ours becomes two lines on stderr and exit code 1."""
+        """Runs the subcommand; an IndexTablesError becomes two lines on stderr and exit code 1."""
         try:
             try:
                 return super().invoke(ctx)
@@ -73,11 +108,3 @@ def main(ctx: click.Context, verbose: int) -> None:
       indextables -vv plan ./articles "score > 90"
     """
     ctx.with_resource(messages_shown(verbose))
-
-
-LOOK = (describe, history, files, log, plan, explain, report, check)
-CHANGE = (analyze, optimize, compact, restore, rollback, checkpoint)
-CLEAN = (vacuum, truncate_time_travel, repair)
-
-for command in (demo, sql, convert, *LOOK, *CHANGE, *CLEAN):
-    main.add_command(command)

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import click
 
 import indextables as it
-from indextables.cli.output import advise
 from indextables.cli.report.words import human_bytes
+from indextables.cli.streams import advise
 from indextables.table.table import Table
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class Stage:
         return str(self.root / "articles")
 
 
-@click.command(short_help="The main job on local Spark, measured as it runs.")
+@click.command()
 @click.option("--articles", default=10_000, show_default=True, help="How many articles to generate.")
 @click.option("--splits", default=100, show_default=True, help="Into how many files they are written.")
 @click.option("--keep", is_flag=True, help="Keep the tables and say where they are.")

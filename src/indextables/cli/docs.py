@@ -19,7 +19,9 @@ def help_page() -> str:
     """Returns the help of the command and of each subcommand, as one Markdown page."""
     top = main.make_context("indextables", [], resilient_parsing=True, terminal_width=WIDTH)
     parts = [INTRODUCTION, _block(main, top)]
-    for name, command in sorted(main.commands.items()):
+    for name in main.list_commands(top):
+        command = main.get_command(top, name)
+        assert command is not None
         context = command.make_context(
             name, [], parent=top, resilient_parsing=True, terminal_width=WIDTH
         )

@@ -12,7 +12,6 @@ import click
 from indextables.cli.inspect import version_option
 from indextables.cli.output import (
     OutputFormat,
-    advise,
     format_option,
     show_facts,
     show_json,
@@ -25,13 +24,14 @@ from indextables.cli.report.explain import explain as explain_plan
 from indextables.cli.report.html import html_page
 from indextables.cli.report.table_report import ColumnReport, TableReport, table_report
 from indextables.cli.report.words import human_bytes, human_moment
+from indextables.cli.streams import advise
 from indextables.table.table import Table
 
 _SHOWN_SPLITS = 20
 _INDENT = "  "
 
 
-@click.command(short_help="Why a condition reads the splits it reads.")
+@click.command()
 @click.argument("table")
 @click.argument("where")
 @click.option("--splits", is_flag=True, help="Also say of every split why it is read or skipped.")
@@ -99,7 +99,7 @@ def _as_json(found: Explanation, *, splits: bool) -> dict[str, Any]:
     }
 
 
-@click.command(short_help="One table at a glance, as text, JSON or an HTML page.")
+@click.command()
 @click.argument("table")
 @click.option("--html", "page", metavar="FILE", help="Write a page for the browser; '-' for stdout.")
 @format_option

@@ -6,7 +6,6 @@ import click
 
 from indextables.cli.output import (
     OutputFormat,
-    advise,
     format_option,
     progress,
     settings_option,
@@ -14,12 +13,13 @@ from indextables.cli.output import (
     show_rows,
 )
 from indextables.cli.report.words import human_bytes
+from indextables.cli.streams import advise
 from indextables.config import STATS_COLUMNS, TARGET_FILE_SIZE
 from indextables.sql.statements.log import top_level
 from indextables.table.table import Table
 
 
-@click.command(short_help="Build the statistics that splits lack.")
+@click.command()
 @click.argument("table")
 @click.option(
     "--column", "columns", multiple=True, metavar="NAME", help="Only this column; repeatable."
@@ -44,7 +44,7 @@ def analyze(
     show_commit(table, done, output, "every split has its statistics already")
 
 
-@click.command(short_help="Pack small splits, or lay rows along a curve.")
+@click.command()
 @click.argument("table")
 @click.option("--where", metavar="SQL", help="Only splits that may hold a row for which this is TRUE.")
 @click.option("--zorder-by", metavar="A,B", help="Lay the rows along a Z-order curve of these columns.")
@@ -80,7 +80,7 @@ def optimize(  # noqa: PLR0917 - one parameter for each option
     show_commit(table, done, output, "the splits are good as they are")
 
 
-@click.command("truncate-time-travel", short_help="Give up old versions; keep the newest.")
+@click.command("truncate-time-travel")
 @click.argument("table")
 @click.option("--apply", is_flag=True, help="Delete the files; without it they are only listed.")
 @format_option

@@ -7,15 +7,9 @@ from typing import Any
 
 import click
 
-from indextables.cli.output import (
-    OutputFormat,
-    advise,
-    format_option,
-    show_facts,
-    show_json,
-    show_rows,
-)
+from indextables.cli.output import OutputFormat, format_option, show_facts, show_json, show_rows
 from indextables.cli.report.words import human_bytes, human_moment
+from indextables.cli.streams import advise
 from indextables.core.types import type_name
 from indextables.log.state.rows import Split
 from indextables.table.recovery import describe_log
@@ -29,7 +23,7 @@ version_option = click.option(
 )
 
 
-@click.command(short_help="What the table is, and how far its statistics reach.")
+@click.command()
 @click.argument("table")
 @version_option
 @format_option
@@ -77,7 +71,7 @@ def describe(table: str, version: int | None, output: OutputFormat) -> None:
         show_rows(columns, ("column", "type", "splits with statistics", "shortened", "without"), output)
 
 
-@click.command(short_help="The commits that are kept, newest first.")
+@click.command()
 @click.argument("table")
 @click.option("--limit", type=click.IntRange(1, 2**31), metavar="N", help="Only the newest N commits.")
 @format_option
@@ -95,7 +89,7 @@ def history(table: str, limit: int | None, output: OutputFormat) -> None:
     show_rows(entries, columns, output)
 
 
-@click.command(short_help="The actions of the log, line by line.")
+@click.command()
 @click.argument("table")
 @click.option("--all", "include_all", is_flag=True, help="Also what lies before the newest checkpoint.")
 @format_option
@@ -112,7 +106,7 @@ def log(table: str, include_all: bool, output: OutputFormat) -> None:
     show_rows(rows, columns, output)
 
 
-@click.command(short_help="The files a condition needs, or all.")
+@click.command()
 @click.argument("table")
 @where_option
 @version_option
@@ -130,7 +124,7 @@ def files(table: str, where: str | None, version: int | None, output: OutputForm
     advise(f"{len(rows)} of {found.report.total_files} files, {human_bytes(found.report.kept_bytes)}")
 
 
-@click.command(short_help="What a condition would read and skip.")
+@click.command()
 @click.argument("table")
 @click.argument("where")
 @version_option

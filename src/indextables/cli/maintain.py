@@ -6,20 +6,14 @@ import dataclasses
 
 import click
 
-from indextables.cli.output import (
-    OutputFormat,
-    advise,
-    format_option,
-    progress,
-    show_facts,
-    show_rows,
-)
+from indextables.cli.output import OutputFormat, format_option, progress, show_facts, show_rows
 from indextables.cli.report.words import human_bytes
+from indextables.cli.streams import advise
 from indextables.table.recovery import check_table
 from indextables.table.table import Table
 
 
-@click.command(short_help="Every problem, with file and line.")
+@click.command()
 @click.argument("table")
 @click.option("--deep", is_flag=True, help="Also open every file and compare it with its statistics.")
 @format_option
@@ -45,7 +39,7 @@ def check(ctx: click.Context, table: str, deep: bool, output: OutputFormat) -> N
     ctx.exit(0 if report.ok else 1)
 
 
-@click.command(short_help="Write a checkpoint of the newest version.")
+@click.command()
 @click.argument("table")
 @format_option
 def checkpoint(table: str, output: OutputFormat) -> None:
@@ -59,7 +53,7 @@ def checkpoint(table: str, output: OutputFormat) -> None:
     show_facts({"table": table, "checkpoint": version}, output)
 
 
-@click.command(short_help="List or delete files nobody needs.")
+@click.command()
 @click.argument("table")
 @click.option("--apply", is_flag=True, help="Delete the files; without it they are only listed.")
 @click.option(

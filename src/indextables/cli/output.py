@@ -18,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table as RichTable
 
 from indextables.cli.report.words import visible
+from indextables.cli.streams import advise
 from indextables.config import PREFIX
 from indextables.errors import StorageError
 from indextables.ops.shared.commit import CommitResult
@@ -116,11 +117,6 @@ def _json(value: Any, *, indent: bool) -> str:
     except TypeError:
         # half a character (a name that is not UTF-8), or an integer of more than 64 bits
         return json.dumps(value, indent=2 if indent else None, default=_plain)
-
-
-def advise(message: str) -> None:
-    """Say something to the person on stderr, where it cannot get into a pipe."""
-    click.echo("\n".join(map(visible, message.split("\n"))), err=True)
 
 
 @contextmanager

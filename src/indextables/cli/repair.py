@@ -10,7 +10,6 @@ import click
 
 from indextables.cli.output import (
     OutputFormat,
-    advise,
     format_option,
     progress,
     settings_option,
@@ -19,6 +18,7 @@ from indextables.cli.output import (
     show_rows,
 )
 from indextables.cli.report.words import human_bytes
+from indextables.cli.streams import advise
 from indextables.errors import RepairError
 from indextables.ops.repair import RepairPlan, plan_repair
 from indextables.ops.repair import repair as run_repair

@@ -10,15 +10,9 @@ from typing import Any
 import click
 import pyarrow as pa
 
-from indextables.cli.output import (
-    OutputFormat,
-    advise,
-    format_option,
-    progress,
-    settings_option,
-    show_rows,
-)
+from indextables.cli.output import OutputFormat, format_option, progress, settings_option, show_rows
 from indextables.cli.report.words import counted
+from indextables.cli.streams import advise
 from indextables.config import Config
 from indextables.errors import MissingDependencyError, SqlSyntaxError
 from indextables.log.transaction_log import TransactionLog
@@ -47,7 +41,7 @@ def _show_usage(ctx: click.Context, _option: click.Parameter, wanted: bool) -> N
         ctx.exit(0)
 
 
-@click.command(short_help="Run a statement of ours, or a query through DuckDB.")
+@click.command()
 @click.argument("statement")
 @settings_option
 @click.option(

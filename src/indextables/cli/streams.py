@@ -10,9 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from indextables.cli.output import advise
+import click
+
+from indextables.cli.report.words import visible
 
 _LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)
+
+
+def advise(message: str) -> None:
+    """Says something to the person on stderr, where it cannot get into a pipe."""
+    click.echo("\n".join(map(visible, message.split("\n"))), err=True)
 
 
 def prepare_streams() -> None:

@@ -15,7 +15,7 @@ from indextables.cli.output import (
 from indextables.table.table import Table
 
 
-@click.command(short_help="Adopt a directory of Parquet files as a table.")
+@click.command()
 @click.argument("directory")
 @format_option
 def convert(directory: str, output: OutputFormat) -> None:
@@ -34,7 +34,7 @@ def convert(directory: str, output: OutputFormat) -> None:
     show_facts({**facts, "partitioned by": list(snapshot.partition_columns)}, output)
 
 
-@click.command(short_help="Fold the log files of upserts and deletes into base files.")
+@click.command()
 @click.argument("table")
 @click.option("--where", metavar="SQL", help="Only slices that may hold a row for which this is TRUE.")
 @click.option(
@@ -79,7 +79,7 @@ def compact(  # noqa: PLR0917 - one parameter for each option
     show_commit(table, done, output, "no slice has log files enough")
 
 
-@click.command(short_help="Make the table what it was at a version or time.")
+@click.command()
 @click.argument("table")
 @click.option("--version", type=click.IntRange(min=0), metavar="N", help="The version to go back to.")
 @click.option("--timestamp", metavar="TIME", help="Or the moment, such as 2024-05-01T12:00:00Z.")
@@ -98,7 +98,7 @@ def restore(table: str, version: int | None, timestamp: str | None, output: Outp
     show_commit(table, done, output, "the table is what it was then")
 
 
-@click.command(short_help="Undo what one version did.")
+@click.command()
 @click.argument("table")
 @click.option(
     "--version", type=click.IntRange(min=0), metavar="N", required=True, help="The version to undo."
