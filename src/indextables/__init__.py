@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from indextables import errors
 from indextables._version import __version__
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from indextables.table.recovery import check_table, describe_log
     from indextables.table.table import Table, convert
 
-# Public names by the module they live in; loaded when they are first used, so that importing the
-# package costs next to nothing and needs no engine.
+# The module of each public name. A name is loaded when it is first used, so that importing the package
+# costs next to nothing and needs no engine.
 _LAZY: Final = {
     "Table": "indextables.table.table",
     "check_table": "indextables.table.recovery",
@@ -39,7 +39,7 @@ _LAZY: Final = {
     "last_scan": "indextables.engines.spark.scan.scan_report",
 }
 _MODULES: Final = {"duckdb": "indextables.engines.duckdb"}
-# The packages that names need beyond the core, and the extra that installs each.
+# The optional packages behind these names, and the extra that installs each.
 _EXTRAS: Final = {"pyspark": "spark", "duckdb": "duckdb", "polars": "polars", "pandas": "pandas"}
 
 __all__ = [
@@ -62,7 +62,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _LAZY and name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
@@ -79,8 +79,9 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def _imported(name: str) -> Any:
-    return getattr(import_module(_LAZY[name]), name)
+def _imported(name: str) -> object:
+    value: object = getattr(import_module(_LAZY[name]), name)
+    return value
 
 
 def __dir__() -> list[str]:

@@ -24,7 +24,7 @@ _logger: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Option(Generic[T]):
-    """One setting; `parse` raises ValueError for a text that is not a `kind`."""
+    """What one key means; `parse` raises ValueError for a text that is not a `kind`."""
 
     key: str
     kind: str
@@ -32,7 +32,7 @@ class Option(Generic[T]):
     doc: str
     parse: Callable[[str], T]
     shown: str
-    """The default as a user would write it."""
+    """The default as a user would write it, for the documentation."""
 
 
 _BOOLEANS: Final = {"true": True, "false": False}
@@ -87,8 +87,8 @@ def _duration(text: str) -> dt.timedelta:
 
 def _names(text: str) -> tuple[str, ...]:
     """Returns comma-separated column names; a comma inside backticks belongs to the name."""
-    parts = re.findall(r"(?:`(?:[^`]|``)*`|[^,`])+", text)
-    return tuple(part.strip() for part in parts if part.strip())
+    names = re.findall(r"(?:`(?:[^`]|``)*`|[^,`])+", text)
+    return tuple(name.strip() for name in names if name.strip())
 
 
 def _option(name: str, kind: str, parse: Callable[[str], T], default: str, doc: str) -> Option[T]:
@@ -105,19 +105,19 @@ TRUNCATION_ENABLED: Final = _option(
 )  # fmt: skip
 TRUNCATION_MAX_LENGTH: Final = _option(
     "stats.truncation.maxLength", "an integer ≥ 0", _integer(0), "1024",
-    "Longest text, in characters, that the log keeps whole (binary values: bytes).",
+    "Longest text that the log keeps whole, in characters (binary values: in bytes).",
 )  # fmt: skip
 TRUNCATION_STRATEGY: Final = _option(
     "stats.truncation.strategy", "drop, truncate or bound", str.lower, "drop",
-    "What becomes of a longer one: no statistics, a marked prefix, or a short bound that still skips.",
+    "What becomes of a longer text: no statistics, a marked prefix, or a short bound that still skips.",
 )  # fmt: skip
 NUM_INDEXED_COLS: Final = _option(
     "dataSkippingNumIndexedCols", "an integer ≥ -1", _integer(-1), "32",
-    "Collect statistics for the first so many columns, nested fields counted; -1: all, 0: none.",
+    "Collect statistics for the first N columns, counting nested fields; -1: all, 0: none.",
 )  # fmt: skip
 STATS_COLUMNS: Final = _option(
     "dataSkippingStatsColumns", _COLUMNS, _names, "",
-    "Collect statistics for exactly these columns; wins over dataSkippingNumIndexedCols.",
+    "Collect statistics for exactly these columns; overrides dataSkippingNumIndexedCols.",
 )  # fmt: skip
 FAST_FIELDS: Final = _option(
     "indexing.fastfields", _COLUMNS, _names, "",
@@ -125,15 +125,15 @@ FAST_FIELDS: Final = _option(
 )  # fmt: skip
 TARGET_FILE_SIZE: Final = _option(
     "write.targetFileSize", "a size such as 128MB", _size, "128MB",
-    "Size at which a write starts the next split.",
+    "Size at which a write begins a new split.",
 )  # fmt: skip
 COMMIT_MAX_ATTEMPTS: Final = _option(
     "commit.maxAttempts", "an integer ≥ 1", _integer(1), "100",
-    "How often a commit is tried again after another writer took its version.",
+    "How many times a commit is tried when other writers take its version.",
 )  # fmt: skip
 CHECKPOINT_INTERVAL: Final = _option(
     "checkpoint.interval", "an integer ≥ 0", _integer(0), "10",
-    "Write a checkpoint every so many commits; 0: only when asked to.",
+    "Write a checkpoint every N commits; 0: only when asked to.",
 )  # fmt: skip
 CHECKPOINT_FORMAT: Final = _option(
     "checkpoint.format", "auto, json or parquet", _choice("auto", "json", "parquet"), "auto",
@@ -145,7 +145,7 @@ LOG_RETENTION: Final = _option(
 )  # fmt: skip
 VACUUM_RETENTION: Final = _option(
     "vacuum.retention", _SPAN, _duration, "7 days",
-    "How long a removed data file outlives its removal.",
+    "How long a data file is kept after it was removed from the table.",
 )  # fmt: skip
 REPAIR_VALIDATE_SPLITS: Final = _option(
     "repair.validateSplits", _FLAG, _boolean, "true",
@@ -197,7 +197,7 @@ _COLUMN_OPTIONS: Final[Mapping[str, Option[Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value somebody set, under the key as they spelled it."""
+    """A value that somebody set, under the key as they spelled it."""
 
     key: str
     value: str
@@ -223,27 +223,27 @@ class Config:
     def of(
         cls,
         *,
-        write: Mapping[str, Any] | None = None,
-        session: Mapping[str, Any] | None = None,
-        hadoop: Mapping[str, Any] | None = None,
-        table: Mapping[str, Any] | None = None,
+        write: Mapping[str, object] | None = None,
+        session: Mapping[str, object] | None = None,
+        hadoop: Mapping[str, object] | None = None,
+        table: Mapping[str, object] | None = None,
     ) -> Config:
-        """Returns the settings in force: a key means what the first of these layers that has it says."""
+        """Returns the settings in force: the value of a key comes from the first of these layers that has it."""
         given = layered(write, session, hadoop, table)
         config = cls({key.lower(): Setting(key, _text(value)) for key, value in given.items()})
         for key in config.unknown_keys():
             _logger.warning("Unknown option '%s' is ignored%s", key, _suggestion(key))
         return config
 
-    def over(self, weaker: Config | Mapping[str, Any]) -> Config:
-        """Returns these settings, and where they say nothing those of a weaker layer: a table's properties."""
+    def over(self, weaker: Config | Mapping[str, object]) -> Config:
+        """Returns these settings, completed by those of a weaker layer such as a table's properties."""
         below = weaker if isinstance(weaker, Config) else Config.of(table=weaker)
         return Config({**below.settings, **self.settings})
 
     def get(self, option: Option[T]) -> T:
         """Returns the value in force, or the default.
 
-        ConfigError if it is not a value the option has.
+        Raises ConfigError if the option cannot have the value that was set.
         """
         setting = self.settings.get(option.key.lower())
         return option.default if setting is None else _parsed(option, setting)
@@ -256,7 +256,7 @@ class Config:
                 yield ColumnSetting(setting.key, found[1], option, _parsed(option, setting))
 
     def unknown_keys(self) -> list[str]:
-        """Returns keys under our prefix that mean nothing, as they were spelled."""
+        """Returns the keys that begin like an option and are none, as they were spelled."""
         return [
             setting.key
             for key, setting in self.settings.items()
@@ -264,20 +264,21 @@ class Config:
         ]
 
     def validate(self) -> Config:
-        """Itself, once every setting has proved to be a value its option can have."""
+        """Returns these settings; raises ConfigError if an option cannot have the value that was set."""
         for option in OPTIONS:
             self.get(option)
         list(self.column_settings())
         return self
 
 
-def layered(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Returns the settings of this library in these layers, the strongest first; None sets nothing.
+def layered(*layers: Mapping[str, object] | None) -> dict[str, object]:
+    """Returns the settings of this library in these layers, which are given strongest first.
 
-    The one place that decides which layer wins. Keys are compared without regard to case, because Spark
-    lower-cases some of them, and kept as the strongest layer spells them; keys of other software are left out.
+    This is the one function that decides which layer wins. Keys are compared without regard to case,
+    because Spark lower-cases some of them, and are kept as the strongest layer spells them. A value of
+    None sets nothing, and the keys of other software are left out.
     """
-    found: dict[str, tuple[str, Any]] = {}
+    found: dict[str, tuple[str, object]] = {}
     for layer in reversed(layers):
         for key, value in (layer or {}).items():
             if key.lower().startswith(PREFIX) and value is not None:
@@ -285,7 +286,7 @@ def layered(*layers: Mapping[str, Any] | None) -> dict[str, Any]:
     return dict(found.values())
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
@@ -311,12 +312,12 @@ def _suggestion(key: str) -> str:
 
 
 def options_markdown() -> str:
-    """Returns the table of all options for the documentation."""
+    """Returns the table of all options for the documentation, as Markdown."""
     rows = [("Option", "Value", "Default", "Meaning"), ("---",) * 4]
     rows += [(f"`{o.key}`", o.kind, f"`{o.shown}`" if o.shown else "none", o.doc) for o in OPTIONS]
     for option in _COLUMN_OPTIONS.values():
         name = option.key.rpartition(".")[2]
         key = f"`{PREFIX}stats.truncation.column.<name>.{name}`"
-        doc = "The same for one column: `a.b` is nested, a literal dot is in backticks."
+        doc = f"`{name}` for one column: `a.b` is a nested field; quote a name that has a dot with backticks."
         rows.append((key, option.kind, "as for all", doc))
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)

@@ -1,4 +1,4 @@
-"""Sets of values per column, as query engines hand them to the pruner."""
+"""Sets of values per column, in which a query engine tells the pruner what it wants."""
 
 from indextables.core.domain.column_domain import ColumnDomain
 from indextables.core.domain.domain import Bound, Domain, Marker, Range

@@ -1,4 +1,4 @@
-"""Every error this library raises, as one tree.
+"""Every error that this library raises, as one tree.
 
     IndexTablesError
     ├── ConfigError                 an option has a value it cannot have
@@ -14,23 +14,23 @@
     │   └── TableExistsError        a table is there already
     ├── ProtocolError               the table needs a newer version of this library
     ├── LogError
-    │   ├── LogCorruptedError       a log file is torn or garbled (file and line)
-    │   ├── VersionNotFoundError    outside the history that is kept
-    │   ├── LogReplacedError        the log was replaced while we wrote
+    │   ├── LogCorruptedError       a file of the log is torn or garbled (file and line)
+    │   ├── VersionNotFoundError    the version or time is outside the history that is kept
+    │   ├── LogReplacedError        the log was replaced while a writer was at work
     │   └── UnsafePathError         an action names a file outside the table
     ├── CommitError
     │   ├── CommitConflictError     another writer's commit excludes this one
-    │   └── CommitStateUnknownError the store never said whether the commit landed
+    │   └── CommitStateUnknownError the store never said whether it has the commit
     ├── StorageError
-    │   ├── ObjectNotFoundError     no object under that key
-    │   ├── ObjectExistsError       put_if_absent found the key taken
+    │   ├── ObjectNotFoundError     no object has that key
+    │   ├── ObjectExistsError       an object already has that key
     │   └── ReadOnlyStoreError      this store cannot write safely
     ├── PredicateError              a condition that cannot be parsed or bound
-    ├── SqlSyntaxError              a command of ours that is not written as it should be
+    ├── SqlSyntaxError              a statement of this library is not written as it should be
     ├── RepairError                 a log that cannot be rebuilt without losing rows
     └── MissingDependencyError      an optional package is not installed
 
-A message says what happened; `hint` says what to do about it; the facts are attributes.
+A message says what happened, `hint` says what to do about it, and the facts are attributes.
 """
 
 from __future__ import annotations
@@ -39,25 +39,34 @@ from typing import Any
 
 
 class IndexTablesError(Exception):
-    """What happened, what to do about it (`hint`), and the facts as attributes."""
+    """An error of this library: what happened, what to do about it, and the facts as attributes.
 
-    def __init__(self, message: str, *, hint: str | None = None, **facts: Any) -> None:
+    Examples:
+        >>> error = VersionNotFoundError("there is no version 7", hint="the newest is 5", version=7)
+        >>> print(error)
+        there is no version 7
+          Help: the newest is 5
+        >>> error.hint, error.facts
+        ('the newest is 5', {'version': 7})
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None, **facts: object) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
-        self.facts = facts
+        self.facts: dict[str, Any] = facts
         for name, value in facts.items():
             setattr(self, name, value)
 
     def __str__(self) -> str:
         return f"{self.message}\n  Help: {self.hint}" if self.hint else self.message
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.message, self.hint, self.facts)
 
 
 def _rebuild(
-    kind: type[IndexTablesError], message: str, hint: str | None, facts: dict[str, Any]
+    kind: type[IndexTablesError], message: str, hint: str | None, facts: dict[str, object]
 ) -> IndexTablesError:
     return kind(message, hint=hint, **facts)
 
@@ -67,7 +76,7 @@ class ConfigError(IndexTablesError, ValueError):
 
 
 class SchemaError(IndexTablesError, ValueError):
-    """Something about the schema is wrong."""
+    """Something is wrong with a schema, or with data that should fit it."""
 
 
 class SchemaMismatchError(SchemaError):
@@ -75,7 +84,7 @@ class SchemaMismatchError(SchemaError):
 
 
 class SchemaEvolutionError(SchemaError):
-    """The table's schema cannot change in this way."""
+    """The table's schema cannot be changed in this way."""
 
 
 class UnsupportedTypeError(SchemaError):
@@ -107,7 +116,7 @@ class NotATableError(TableError):
 
 
 class TableExistsError(TableError, FileExistsError):
-    """A table is stored at this location already."""
+    """A table is already stored at this location."""
 
     __str__ = IndexTablesError.__str__
 
@@ -121,7 +130,7 @@ class LogError(IndexTablesError):
 
 
 class LogCorruptedError(LogError):
-    """A log file is torn, garbled or missing; `file` and `line` say where."""
+    """A file of the log is torn, garbled or missing; `file` and `line` say where."""
 
 
 class VersionNotFoundError(LogError, LookupError):
@@ -129,7 +138,7 @@ class VersionNotFoundError(LogError, LookupError):
 
 
 class LogReplacedError(LogError):
-    """The log was replaced by another one while this writer was at work."""
+    """Another log took the place of this one while a writer was at work."""
 
 
 class UnsafePathError(LogError):
@@ -137,19 +146,19 @@ class UnsafePathError(LogError):
 
 
 class CommitError(IndexTablesError):
-    """A commit did not happen, or may not have."""
+    """A commit was not made, or may not have been made."""
 
 
 class CommitConflictError(CommitError):
-    """A commit of another writer excludes this one."""
+    """Another writer's commit excludes this one."""
 
 
 class CommitStateUnknownError(CommitError):
-    """The store never said whether the commit was written; it may or may not be there."""
+    """The store never said whether it has the commit; it may or may not be there."""
 
 
 class StorageError(IndexTablesError, OSError):
-    """The store failed; only ObjectNotFoundError means that something is missing."""
+    """The store failed; only ObjectNotFoundError means that an object is missing."""
 
     __str__ = IndexTablesError.__str__
 
@@ -161,24 +170,21 @@ class ObjectNotFoundError(StorageError, FileNotFoundError):
 
 
 class ObjectExistsError(StorageError, FileExistsError):
-    """put_if_absent found an object under this key."""
+    """An object is already stored under this key."""
 
     __str__ = IndexTablesError.__str__
 
 
 class ReadOnlyStoreError(StorageError):
-    """This store cannot write safely, so it does not write."""
+    """This store cannot write safely, so nothing was written."""
 
 
 class PredicateError(IndexTablesError, ValueError):
-    """A condition that cannot be parsed, or cannot be bound to the table's schema."""
+    """A condition cannot be parsed, or cannot be bound to the table's schema."""
 
 
 class SqlSyntaxError(IndexTablesError, ValueError):
-    """A statement that begins like a command of ours and goes on like none.
-
-    The hint shows the usage.
-    """
+    """A statement begins like one of this library, but is not written like it; the hint shows the usage."""
 
 
 class RepairError(LogError):
@@ -186,6 +192,6 @@ class RepairError(LogError):
 
 
 class MissingDependencyError(IndexTablesError, ImportError):
-    """An optional package is not installed; the hint names the extra that brings it."""
+    """An optional package is not installed; the hint names the extra that installs it."""
 
     __str__ = IndexTablesError.__str__

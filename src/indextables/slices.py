@@ -1,6 +1,7 @@
 """File slices of other systems: which of them a query must read, from a listing and a timeline.
 
-A base file with a rollback block and a delete block over it, none of which can show `n = 100`:
+Neither the base file of this slice nor the rollback and delete blocks over it can show a row with
+`n = 100`, so the slice is skipped:
 
     >>> from indextables.core.types import Field, PrimitiveType, StructType
     >>> from indextables.sql.conditions.parser import parse_predicate

@@ -1,4 +1,4 @@
-"""Statistics under one name: what is known of a split, how it is collected, and its wire form."""
+"""Statistics: what is known of the values in a split, how it is collected, and its form in the log."""
 
 from indextables.core.stats.collect import collect_stats, stats_columns
 from indextables.core.stats.split_stats import (

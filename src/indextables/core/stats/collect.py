@@ -1,9 +1,9 @@
-"""Statistics computed from Arrow data."""
+"""Statistics of Arrow data, and of a whole from those of its pieces."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,9 +26,10 @@ from indextables.core.types.types import (
 )
 from indextables.errors import ConfigError, UnknownColumnError
 
+V = TypeVar("V")
 _Range: TypeAlias = tuple[Physical | None, Physical | None]
 
-# 64-bit offsets: a dictionary that decodes to more than 2 GiB of text must not overflow.
+# Offsets have 64 bits, so that a dictionary that decodes to more than 2 GiB of text does not overflow.
 _WIDE: Final[dict[DataType, pa.DataType]] = {
     PrimitiveType("string"): pa.large_string(),
     PrimitiveType("binary"): pa.large_binary(),
@@ -45,7 +46,7 @@ def stats_columns(
 ) -> tuple[FieldPath, ...]:
     """Returns the leaves that get statistics, in the schema's order.
 
-    ConfigError for a name that is none.
+    Raises ConfigError if an option names a column that the schema does not have.
     """
     candidates = [leaf.path for leaf in leaves(schema) if leaf.path[0] not in set(partition_columns)]
     named, always = config.get(STATS_COLUMNS), config.get(FAST_FIELDS)
@@ -58,8 +59,8 @@ def stats_columns(
     return tuple(path for path in candidates if path in chosen)
 
 
-def _below(schema: StructType, option: Option[Any], names: Sequence[str]) -> set[FieldPath]:
-    """Returns the named leaves, and all leaves of a named struct."""
+def _below(schema: StructType, option: Option[tuple[str, ...]], names: Sequence[str]) -> set[FieldPath]:
+    """Returns the named leaves, and all leaves of each named struct."""
     try:
         wanted = {resolve(schema, parse_path(name))[0] for name in names}
     except UnknownColumnError as e:
@@ -76,9 +77,9 @@ def _below(schema: StructType, option: Option[Any], names: Sequence[str]) -> set
 def collect_stats(
     data: pa.Table | pa.RecordBatch, schema: StructType, columns: Sequence[FieldPath]
 ) -> SplitStats:
-    """Exact counts for these leaves, and exact bounds for those of them that have an order.
+    """Returns exact counts of these leaves, and exact bounds of those that have an order.
 
-    A column the data lacks is NULL in every row: that is how every reader fills it.
+    A column that the data lacks counts as NULL in every row, because every reader fills it with NULL.
     """
     wanted = set(columns)
     low: dict[FieldPath, Physical] = {}
@@ -102,8 +103,8 @@ def collect_stats(
     return SplitStats(data.num_rows, low, high, nulls, nans)
 
 
-def _column(data: pa.Table | pa.RecordBatch, leaf: Leaf) -> Any | None:
-    """Returns the values of a leaf, NULL where a struct around it is; None if the data lacks it."""
+def _column(data: pa.Table | pa.RecordBatch, leaf: Leaf) -> pa.Array | pa.ChunkedArray | None:
+    """Returns the values of a leaf, NULL where a struct around it is NULL; None if the data lacks it."""
     path = leaf.path
     if path[0] not in data.schema.names:
         return None
@@ -111,71 +112,72 @@ def _column(data: pa.Table | pa.RecordBatch, leaf: Leaf) -> Any | None:
     for name in path[1:]:
         if values.type.get_field_index(name) < 0:
             return None
-        # Not StructArray.field: that one shows what lies under a NULL struct.
+        # StructArray.field would show the values that are hidden by a NULL struct.
         values = pc.struct_field(values, [values.type.get_field_index(name)])
     if not is_orderable(leaf.type, leaf.field.metadata):
         return values
-    # Also decodes a dictionary, which may hold NULL itself where null_count does not see it.
+    # The cast also decodes a dictionary, which may contain a NULL that null_count does not count.
     return values.cast(_WIDE.get(leaf.type) or type_to_arrow(leaf.type))
 
 
-def _nan_count(values: Any) -> int:
+def _nan_count(values: pa.Array | pa.ChunkedArray) -> int:
     return int(pc.sum(pc.is_nan(values)).as_py() or 0)
 
 
-def _range(values: Any, dtype: DataType) -> _Range:
-    """Returns the least and the greatest value, physical; None where there is none."""
+def _range(values: pa.Array | pa.ChunkedArray, dtype: DataType) -> _Range:
+    """Returns the least and the greatest physical value; None where there is none."""
     found = pc.min_max(values)
     return _physical(found["min"], dtype), _physical(found["max"], dtype)
 
 
-def _physical(value: Any, dtype: DataType) -> Physical | None:
+def _physical(value: pa.Scalar, dtype: DataType) -> Physical | None:
     if dtype in _COUNTED:
-        # as_py() of a year outside 1-9999 raises.
+        # as_py() raises for a year outside 1-9999.
         value = value.cast(_COUNTED[dtype])
     try:
         plain: Physical | None = value.as_py()
-    except UnicodeDecodeError:  # a string column can hold bytes that are no text
+    except UnicodeDecodeError:  # a string column can hold bytes that are not text
         return None
-    # Arrow passes over NaN, unless there is nothing else.
+    # Arrow skips NaN unless there is no other value.
     return None if plain != plain else plain  # noqa: PLR0124
 
 
-# The statistics of a whole from those of its parts: row groups of a split, splits of a slice.
+# The statistics of a whole from those of its pieces: row groups of a split, splits of a slice.
 
 
-def merge_stats(parts: Sequence[SplitStats]) -> SplitStats:
-    """Returns what is true of all rows together; a bound is kept only where every part vouches for it.
+def merge_stats(pieces: Sequence[SplitStats]) -> SplitStats:
+    """Returns what is true of the rows of all pieces together.
 
-    Merge before truncation: the marked prefix of a truncated bound does not compare as a value.
+    A column keeps a bound only if every piece has that bound or is known to have no values there.
+    Statistics must be merged before they are truncated, because a marked prefix does not compare as a value.
 
     >>> a = SplitStats(2, {("x",): 1}, {("x",): 5}, {("x",): 0})
     >>> b = SplitStats(1, {}, {}, {("x",): 1})
     >>> merge_stats([a, b])  # doctest: +ELLIPSIS
     SplitStats(num_records=3, min_values={('x',): 1}, max_values={('x',): 5}, null_count={('x',): 1}...
     """
-    if len(parts) == 1:
-        return parts[0]
-    low, inexact_min = _bounds(parts, min, lambda part: (part.min_values, part.inexact_min))
-    high, inexact_max = _bounds(parts, max, lambda part: (part.max_values, part.inexact_max))
-    records = [part.num_records for part in parts]
+    if len(pieces) == 1:
+        return pieces[0]
+    low, inexact_min = _bounds(pieces, min, lambda piece: (piece.min_values, piece.inexact_min))
+    high, inexact_max = _bounds(pieces, max, lambda piece: (piece.max_values, piece.inexact_max))
+    records = [piece.num_records for piece in pieces]
     return SplitStats(
         num_records=None if None in records else sum(n for n in records if n is not None),
         min_values=low,
         max_values=high,
-        null_count=_counts([part.null_count for part in parts]),
-        nan_count=_counts([part.nan_count for part in parts]),
+        null_count=_counts([piece.null_count for piece in pieces]),
+        nan_count=_counts([piece.nan_count for piece in pieces]),
         inexact_min=inexact_min,
         inexact_max=inexact_max,
-        dropped=frozenset[FieldPath]().union(*(part.dropped for part in parts)),
+        dropped=frozenset[FieldPath]().union(*(piece.dropped for piece in pieces)),
     )
 
 
 def exchange_columns(old: SplitStats, new: SplitStats, columns: Sequence[FieldPath]) -> SplitStats:
-    """`old` with everything it says of these columns exchanged for what `new` says."""
+    """Returns `old`, but with the statistics of these columns taken from `new`."""
     names = set(columns)
 
-    def mapping(one: Mapping[FieldPath, Any], two: Mapping[FieldPath, Any]) -> dict[FieldPath, Any]:
+    def mapping(one: Mapping[FieldPath, V], two: Mapping[FieldPath, V]) -> dict[FieldPath, V]:
         kept = {path: value for path, value in one.items() if path not in names}
         return kept | {path: value for path, value in two.items() if path in names}
 
@@ -192,36 +194,36 @@ def exchange_columns(old: SplitStats, new: SplitStats, columns: Sequence[FieldPa
 
 
 def _bounds(
-    parts: Sequence[SplitStats],
-    better: Callable[[Any, Any], Any],
+    pieces: Sequence[SplitStats],
+    better: Callable[[Any, Any], Physical],
     side: Callable[[SplitStats], tuple[Mapping[FieldPath, Physical], frozenset[FieldPath]]],
 ) -> tuple[dict[FieldPath, Physical], frozenset[FieldPath]]:
     bounds: dict[FieldPath, Physical] = {}
     inexact: set[FieldPath] = set()
-    for path in dict.fromkeys(path for part in parts for path in side(part)[0]):
-        known = [part for part in parts if path in side(part)[0]]
-        if any(not _has_no_value(part, path) for part in parts if path not in side(part)[0]):
+    for path in dict.fromkeys(path for piece in pieces for path in side(piece)[0]):
+        known = [piece for piece in pieces if path in side(piece)[0]]
+        if any(not _has_no_value(piece, path) for piece in pieces if path not in side(piece)[0]):
             continue
         best = side(known[0])[0][path]
-        for part in known[1:]:
-            best = better(best, side(part)[0][path])
+        for piece in known[1:]:
+            best = better(best, side(piece)[0][path])
         bounds[path] = best
-        # exact as soon as one part really holds this value
-        if all(path in side(part)[1] for part in known if side(part)[0][path] == best):
+        # The bound is exact if at least one piece really has this value.
+        if all(path in side(piece)[1] for piece in known if side(piece)[0][path] == best):
             inexact.add(path)
     return bounds, frozenset(inexact)
 
 
-def _has_no_value(part: SplitStats, path: FieldPath) -> bool:
-    """Returns True only if every row is known to be NULL or NaN there."""
-    if part.num_records is None:
+def _has_no_value(piece: SplitStats, path: FieldPath) -> bool:
+    """Returns True only if the column is known to be NULL or NaN in every row."""
+    if piece.num_records is None:
         return False
-    return part.null_count.get(path, 0) + part.nan_count.get(path, 0) == part.num_records
+    return piece.null_count.get(path, 0) + piece.nan_count.get(path, 0) == piece.num_records
 
 
-def _counts(parts: Sequence[Mapping[FieldPath, int]]) -> dict[FieldPath, int]:
+def _counts(pieces: Sequence[Mapping[FieldPath, int]]) -> dict[FieldPath, int]:
     return {
-        path: sum(part[path] for part in parts)
-        for path in parts[0]
-        if all(path in part for part in parts)
+        path: sum(piece[path] for piece in pieces)
+        for path in pieces[0]
+        if all(path in piece for piece in pieces)
     }

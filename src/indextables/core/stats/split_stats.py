@@ -1,4 +1,7 @@
-"""How the bounds of one column are written to and read from the wire; worked out once per schema."""
+"""Statistics of one split, and their conversion to and from the `stats` object of an action.
+
+How the bounds of a column are encoded and decoded is worked out once per schema (`BoundCodec`).
+"""
 
 from __future__ import annotations
 
@@ -26,34 +29,31 @@ from indextables.core.types.types import (
     leaves,
 )
 
-Reading: TypeAlias = tuple[Physical | None, bool]
-"""A bound, None if unknown; and whether it is a value as it was written, not one moved outward."""
+DecodedBound: TypeAlias = tuple[Physical | None, bool]
+"""A bound, None if it is unknown; and False if it was moved outward, so that it need not occur."""
 
-# Of our own, every time has six digits after the point. Writers that keep milliseconds have cut the
-# rest off: towards zero, which lowers a maximum, but raises a minimum before 1970.
+# This library writes six digits after the point of every time. Writers that keep milliseconds have cut
+# the rest off towards zero, which lowers a maximum but raises a minimum before 1970.
 _CUT: Final = re.compile(r"\.\d{1,5}(?!\d)", re.ASCII)
 _CUT_MICROS: Final = 999
 
 
 @dataclass(frozen=True, slots=True)
 class BoundCodec:
-    """The two directions for one leaf; `ordered` is False where it has no bounds at all."""
+    """Encodes and decodes the bounds of one leaf; `ordered` is False if it has no bounds at all."""
 
     path: FieldPath
     ordered: bool
     is_float: bool
-    encode: Callable[[Any], Any]
-    read_min: Callable[[Any], Reading]
-    read_max: Callable[[Any], Reading]
+    encode: Callable[[Physical], object]
+    decode_min: Callable[[object], DecodedBound]
+    decode_max: Callable[[object], DecodedBound]
 
-    def read(self, low: Any, high: Any) -> tuple[Reading, Reading]:
-        """Returns both bounds.
-
-        Where one is NaN the writer's comparisons were spoiled, and neither counts.
-        """
+    def decode(self, low: object, high: object) -> tuple[DecodedBound, DecodedBound]:
+        """Returns both bounds; neither is known if one is NaN, because NaN spoils a writer's comparisons."""
         if not self.ordered or (self.is_float and (_is_nan(low) or _is_nan(high))):
             return (None, True), (None, True)
-        return self.read_min(low), self.read_max(high)
+        return self.decode_min(low), self.decode_max(high)
 
 
 def codecs_of(schema: StructType) -> dict[FieldPath, BoundCodec]:
@@ -62,7 +62,7 @@ def codecs_of(schema: StructType) -> dict[FieldPath, BoundCodec]:
 
 
 class _Same:
-    """A schema by identity: comparing two by value costs more than a line of statistics."""
+    """A schema compared by identity: comparing by value costs more than decoding a line of statistics."""
 
     __slots__ = ("schema",)
 
@@ -84,52 +84,53 @@ def _codecs(key: _Same) -> dict[FieldPath, BoundCodec]:
             is_orderable(leaf.type, leaf.field.metadata),
             is_float(leaf.type),
             encoder(leaf.type),
-            _reader(leaf.type, "down"),
-            _reader(leaf.type, "up"),
+            _decoder(leaf.type, "down"),
+            _decoder(leaf.type, "up"),
         )
         for leaf in leaves(key.schema)
     }
 
 
-def _reader(dtype: DataType, side: Round) -> Callable[[Any], Reading]:
+def _decoder(dtype: DataType, side: Round) -> Callable[[object], DecodedBound]:
     outward, exactly = decoder(dtype, side), decoder(dtype, None)
 
-    def read_number(raw: Any) -> Reading:
+    def decode_number(raw: object) -> DecodedBound:
         value = outward(raw)
         return value, value == exactly(raw)
 
-    def read_instant(raw: Any) -> Reading:
+    def decode_instant(raw: object) -> DecodedBound:
         value = outward(raw)
-        if not isinstance(value, int) or not _CUT.search(raw):
+        if not isinstance(value, int) or not _CUT.search(str(raw)):
             return value, True
         return value + (_CUT_MICROS if side == "up" else -_CUT_MICROS), False
 
     match dtype:
         case PrimitiveType("float" | "double") | DecimalType():
-            return read_number
+            return decode_number
         case PrimitiveType("timestamp" | "timestamp_ntz"):
-            return read_instant
+            return decode_instant
         case _:
             return lambda raw: (outward(raw), True)
 
 
-def _is_nan(raw: Any) -> bool:
+def _is_nan(raw: object) -> bool:
     return isinstance(raw, float) and math.isnan(raw)
 
 
-# What is known about the values of one split, and its form in a log line.
+# The statistics of one split, and their form in an action.
 
-Json: TypeAlias = dict[str, Any]
-_Item: TypeAlias = tuple[FieldPath, Any]
+WireStats: TypeAlias = dict[str, Any]
+"""The `stats` object of an action, or one of the objects in it."""
+_Item: TypeAlias = tuple[FieldPath, object]
 _PATHS: Final = pa.list_(pa.list_(pa.string()))
 
 
 @dataclass(frozen=True, slots=True)
 class SplitStats:
-    """Facts about one split; what is not listed is unknown, never assumed.
+    """What is known of the values in one split; what is not listed is unknown.
 
-    A bound is physical (`core.values`). `inexact_min` and `inexact_max` name bounds that hold but
-    need not occur; `dropped` names columns that lost a bound for its length.
+    A bound is a physical value (`core.stats.values`). `inexact_min` and `inexact_max` name the columns
+    whose bound need not occur in the split; `dropped` names those that lost a bound because it was too long.
     """
 
     num_records: int | None = None
@@ -142,28 +143,28 @@ class SplitStats:
     dropped: frozenset[FieldPath] = frozenset()
 
 
-def to_wire(stats: SplitStats, schema: StructType) -> Json:
-    """Returns the `stats` object of a log line: ready for JSON, and with no value JSON cannot hold."""
+def to_wire(stats: SplitStats, schema: StructType) -> WireStats:
+    """Returns the `stats` object of an action; values that JSON cannot hold are left out."""
     return _to_object(stats, schema, _encode_for_json)
 
 
-def to_wire_row(stats: SplitStats, schema: StructType) -> Json:
-    """Returns the same as a row of `stats_wire_type`, where an infinity is a float and not a text."""
+def to_wire_row(stats: SplitStats, schema: StructType) -> WireStats:
+    """Returns statistics as a row of `stats_wire_type`, in which an infinity is a float and not a text."""
     return _to_object(stats, schema, _encode_for_arrow)
 
 
-def _encode_for_json(column: BoundCodec, value: Physical) -> Any:
+def _encode_for_json(column: BoundCodec, value: Physical) -> object:
     return column.encode(value)
 
 
-def _encode_for_arrow(column: BoundCodec, value: Physical) -> Any:
+def _encode_for_arrow(column: BoundCodec, value: Physical) -> object:
     encoded = column.encode(value)
     return value if column.is_float and isinstance(encoded, str) else encoded
 
 
 def _to_object(
-    stats: SplitStats, schema: StructType, encode: Callable[[BoundCodec, Physical], Any]
-) -> Json:
+    stats: SplitStats, schema: StructType, encode: Callable[[BoundCodec, Physical], object]
+) -> WireStats:
     known = codecs_of(schema)
 
     def bounds(values: Mapping[FieldPath, Physical], zero: float) -> Iterator[_Item]:
@@ -171,12 +172,12 @@ def _to_object(
             column = known.get(path)
             if column is None or not column.ordered:
                 continue
-            # -0.0 and 0.0 are one value, but a reader may order them: let the range hold both.
+            # -0.0 and 0.0 are equal, but a reader may order them: the range must contain both.
             encoded = encode(column, zero if column.is_float and value == 0 else value)
             if not isinstance(encoded, Omit):
                 yield path, encoded
 
-    parts: Json = {
+    entries: WireStats = {
         "numRecords": stats.num_records,
         "minValues": _nested(bounds(stats.min_values, -0.0)),
         "maxValues": _nested(bounds(stats.max_values, 0.0)),
@@ -189,7 +190,9 @@ def _to_object(
         },
         "dropped": _sorted(stats.dropped),
     }
-    return {name: part for name, part in parts.items() if part is not None and part not in ({}, [])}
+    return {
+        name: entry for name, entry in entries.items() if entry is not None and entry not in ({}, [])
+    }
 
 
 def _has_bounds(leaf: Leaf) -> bool:
@@ -200,25 +203,25 @@ def _sorted(paths: Iterable[FieldPath]) -> list[list[str]]:
     return [list(path) for path in sorted(paths)]
 
 
-def _nested(values: Iterable[_Item]) -> Json:
-    root: Json = {}
+def _nested(values: Iterable[_Item]) -> WireStats:
+    root: WireStats = {}
     for path, value in values:
         at = root
-        for part in path[:-1]:
-            at = at.setdefault(part, {})
+        for name in path[:-1]:
+            at = at.setdefault(name, {})
         at[path[-1]] = value
     return root
 
 
-def from_wire(obj: Json | str | None, schema: StructType) -> SplitStats:
-    """Returns the statistics a log line holds; whatever does not decode is unknown, never an error."""
+def from_wire(obj: WireStats | str | None, schema: StructType) -> SplitStats:
+    """Returns the statistics in an action; what cannot be decoded is unknown and never an error."""
     found = _loads(obj) if isinstance(obj, str) else obj
     if not isinstance(found, dict):
         return SplitStats()
     columns = codecs_of(schema).values()
     records = _count(found.get("numRecords"), None)
     lows, highs = found.get("minValues"), found.get("maxValues")
-    read = {c.path: c.read(_at(lows, c.path), _at(highs, c.path)) for c in columns}
+    read = {c.path: c.decode(_at(lows, c.path), _at(highs, c.path)) for c in columns}
     inexact = found.get("inexact")
     inexact = inexact if isinstance(inexact, dict) else {}
     return SplitStats(
@@ -235,34 +238,35 @@ def from_wire(obj: Json | str | None, schema: StructType) -> SplitStats:
     )
 
 
-def _loads(text: str) -> Any:
+def _loads(text: str) -> object:
     try:
-        return json.loads(text)
+        found: object = json.loads(text)
     except (ValueError, RecursionError):
         return None
+    return found
 
 
-def _at(values: Any, path: FieldPath) -> Any:
-    for part in path:
-        values = values.get(part) if isinstance(values, dict) else None
+def _at(values: object, path: FieldPath) -> object:
+    for name in path:
+        values = values.get(name) if isinstance(values, dict) else None
     return values
 
 
-def _count(value: Any, limit: int | None) -> int | None:
+def _count(value: object, limit: int | None) -> int | None:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
         return None
     return value if limit is None or value <= limit else None
 
 
-def _counts(values: Any, columns: Iterable[BoundCodec], limit: int | None) -> dict[FieldPath, int]:
+def _counts(values: object, columns: Iterable[BoundCodec], limit: int | None) -> dict[FieldPath, int]:
     if not isinstance(values, dict):
         return {}
     read = ((column.path, _count(_at(values, column.path), limit)) for column in columns)
     return {path: count for path, count in read if count is not None}
 
 
-def _paths(value: Any) -> frozenset[FieldPath]:
-    """Paths from arrays of name parts; a plain text is one name."""
+def _paths(value: object) -> frozenset[FieldPath]:
+    """Returns paths from arrays of names; a plain text is a path of one name."""
     items = value if isinstance(value, list) else []
     texts = frozenset((item,) for item in items if isinstance(item, str))
     return texts | frozenset(
@@ -270,12 +274,12 @@ def _paths(value: Any) -> frozenset[FieldPath]:
     )
 
 
-def _all_text(parts: list[Any]) -> bool:
-    return all(isinstance(part, str) for part in parts)
+def _all_text(names: list[object]) -> bool:
+    return all(isinstance(name, str) for name in names)
 
 
 def stats_wire_type(schema: StructType, partition_columns: Sequence[str] = ()) -> pa.StructType:
-    """Returns the Arrow type of a whole `stats` object, for parsing log lines column by column."""
+    """Returns the Arrow type of a `stats` object, with which many actions are parsed at once."""
     columns = [leaf for leaf in leaves(schema) if leaf.path[0] not in set(partition_columns)]
     bounds = _nested_type((leaf.path, wire_type(leaf.type)) for leaf in columns if _has_bounds(leaf))
     floats = (leaf for leaf in columns if is_float(leaf.type))
@@ -296,5 +300,7 @@ def _nested_type(types: Iterable[_Item]) -> pa.StructType:
     return _struct_type(_nested(types))
 
 
-def _struct_type(parts: Json) -> pa.StructType:
-    return pa.struct({name: _struct_type(t) if isinstance(t, dict) else t for name, t in parts.items()})
+def _struct_type(fields: Mapping[str, object]) -> pa.StructType:
+    return pa.struct(
+        {name: _struct_type(t) if isinstance(t, dict) else t for name, t in fields.items()}
+    )

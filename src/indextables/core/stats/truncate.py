@@ -1,7 +1,7 @@
-"""Keeping long bounds out of the log without ever losing a row.
+"""Keeps long bounds out of the log without ever losing a row.
 
-`drop` forgets both bounds of the column. `truncate` stores a prefix that says so. `bound` stores a
-shorter text that is still a bound: the prefix below, the next prefix above.
+`drop` forgets both bounds of the column. `truncate` stores a prefix that is marked as one. `bound` stores
+a shorter text that is still a bound: a prefix as the minimum, the next prefix as the maximum.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _logger: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TruncatedColumn:
-    """How long the bounds of a column were (0: it had none) and what became of them."""
+    """How long the bounds of a column were (0: there was none) and what became of them."""
 
     min_length: int
     max_length: int
@@ -59,14 +59,14 @@ class TruncatedColumn:
 
 @dataclass(frozen=True, slots=True)
 class TruncationMetrics:
-    """What truncation did to one split, or, added up, to all splits of a commit."""
+    """What truncation did to one split or, added up, to all splits of a commit."""
 
     bytes_saved: int = 0
     truncated: Mapping[FieldPath, TruncatedColumn] = field(default_factory=dict)
 
     @property
     def columns(self) -> int:
-        """Returns how many different columns were truncated."""
+        """Returns the number of different columns that were truncated."""
         return len(self.truncated)
 
     def __add__(self, other: TruncationMetrics) -> TruncationMetrics:
@@ -81,7 +81,7 @@ class TruncationMetrics:
 
 
 def log_truncation(metrics: TruncationMetrics) -> None:
-    """One line per column and one for all: call it once per commit, not once per split."""
+    """Logs a line for each column and one for all; to be called once per commit, not once per split."""
     for path, column in metrics.truncated.items():
         _logger.info(
             "Truncating statistics for column '%s' (min length: %d, max length: %d, strategy: %s)",
@@ -114,7 +114,7 @@ def truncate_stats(
     options: TruncationOptions,
     partition_columns: Sequence[str] = (),
 ) -> tuple[SplitStats, TruncationMetrics]:
-    """Statistics with no long bound left: they may exclude less than before, never more."""
+    """Returns statistics without long bounds, and what was done; they never skip more than before."""
     paths = _text_columns(stats, partition_columns) if options.enabled else ()
     found = {path: _bounds(stats, path) for path in paths}
     rules = {path: _rule(options.rule(path), *found[path]) for path in found}
@@ -156,7 +156,7 @@ def _bounds(stats: SplitStats, path: FieldPath) -> tuple[_Bound, _Bound]:
 
 
 def _rule(rule: TruncationRule, low: _Bound, high: _Bound) -> TruncationRule:
-    """Returns the rule for this column's type: bytes have no room for a readable mark."""
+    """Returns the rule for this column's type: bytes cannot carry a readable mark, so they are dropped."""
     is_binary = isinstance(low.value, bytes) or isinstance(high.value, bytes)
     return replace(rule, strategy="drop") if is_binary and rule.strategy == "truncate" else rule
 
@@ -174,7 +174,7 @@ def _shortened(low: _Bound, high: _Bound, rule: TruncationRule) -> tuple[_Bound,
 
 
 def _stem(bound: _Bound) -> str | bytes | None:
-    # A bound that was cut before must be read before it is cut again: its mark is no text.
+    # The mark of a bound that was cut before is not a piece of its text, so it comes off before the next cut.
     return stem(bound.value, inexact=bound.inexact) if isinstance(bound.value, str) else bound.value
 
 
@@ -189,7 +189,7 @@ def _prefix(bound: _Bound, max_length: int) -> _Bound:
     text = _stem(bound)
     if bound.length <= max_length or text is None:
         return bound
-    # The empty prefix is below everything: that is what unknown means.
+    # The empty prefix is below everything, so it says nothing: the bound is unknown.
     return _Bound(text[:max_length] or None, inexact=True)
 
 
@@ -218,7 +218,7 @@ def _inexact(old: frozenset[FieldPath], new: Mapping[FieldPath, _Bound]) -> froz
 
 
 def _size(bound: _Bound) -> int:
-    """About what a bound takes in a log line."""
+    """Returns about how many bytes a bound takes in an action."""
     match bound.value:
         case None:
             return 0

@@ -1,9 +1,10 @@
-"""How a shortened bound is read: as what every text starting with a prefix lies between.
+"""How a truncated bound is read, and the options that say which bounds are truncated.
 
-A stored text that ends in ` [TRUNCATED]` is a prefix. Where the log does not list it as inexact,
-either an older writer cut it or the text really ends like that; nobody can tell, so it is read in a
-way that is true of both. Older writers counted UTF-16 units and may have cut a character in half,
-so the last one of such a prefix is not trusted, nor are dots that mean "and so on".
+A stored text that ends in ` [TRUNCATED]` is a prefix, and bounds of all texts with that prefix are used.
+If the log does not list it as inexact, either an older writer cut it or the text really ends like that.
+Nobody can tell, so it is read in a way that is true in both cases. Older writers counted UTF-16 units and
+may have cut a character in half, so the last character of their prefix is not trusted, and neither are
+dots that mean "and so on".
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypeAlias, overload
+from typing import Final, Literal, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +39,7 @@ def next_prefix(prefix: str) -> str | None: ...
 @overload
 def next_prefix(prefix: bytes) -> bytes | None: ...
 def next_prefix(prefix: str | bytes) -> str | bytes | None:
-    r"""Returns the least value above everything that starts with `prefix`; None if nothing is.
+    r"""Returns the least value above everything that starts with `prefix`; None if there is none.
 
     >>> next_prefix("ab"), next_prefix("a\U0010ffff"), next_prefix(b"a\xff"), next_prefix("")
     ('ac', 'b', b'b', None)
@@ -50,17 +51,17 @@ def next_prefix(prefix: str | bytes) -> str | bytes | None:
     if not text:
         return None
     point = ord(text[-1]) + 1
-    # chr(0xD800) exists in Python but not in UTF-8: jump over the surrogates.
+    # chr(0xD800) exists in Python but not in UTF-8: skip the surrogates.
     return text[:-1] + chr(0xE000 if point == 0xD800 else point)
 
 
 def is_marked(text: str) -> bool:
-    """Returns whether a stored text is a prefix by its look."""
+    """Returns whether a stored text looks like a prefix."""
     return text.endswith(SUFFIX)
 
 
 def stem(text: str, *, inexact: bool) -> str:
-    """Returns the longest text known to begin the real value of a stored bound."""
+    """Returns the longest text with which the real value of a stored bound is known to begin."""
     if not is_marked(text):
         return text
     cut = text[: -len(SUFFIX)]
@@ -68,23 +69,23 @@ def stem(text: str, *, inexact: bool) -> str:
 
 
 def lower_bound_of(text: str, *, inexact: bool) -> str:
-    """Returns a text no value of the split is below, given the stored minimum."""
+    """Returns a text that no value of the split is below, given the stored minimum."""
     return stem(text, inexact=inexact)
 
 
 def upper_bound_of(text: str, *, inexact: bool) -> str | None:
-    """Returns a text no value of the split is above, given the stored maximum; None: unbounded."""
+    """Returns a text that no value of the split is above, given the stored maximum; None if there is none."""
     return next_prefix(stem(text, inexact=inexact)) if is_marked(text) else text
 
 
 def marked(values: pa.Array) -> _Mask:
-    """Returns which stored texts are prefixes by their look; such a bound is never exact."""
+    """Returns which stored texts look like prefixes; a bound that does is never exact."""
     found = pc.ends_with(values, SUFFIX).fill_null(False)
     return np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool)
 
 
 def lower_bounds(values: pa.Array, inexact: _Mask | None) -> pa.Array:
-    """`lower_bound_of` for a whole column of stored minimums; null stays unknown."""
+    """Returns `lower_bound_of` of each minimum in a column; null means unknown."""
     rows = marked(values)
     if not rows.any():
         return values
@@ -92,7 +93,7 @@ def lower_bounds(values: pa.Array, inexact: _Mask | None) -> pa.Array:
 
 
 def upper_bounds(values: pa.Array, inexact: _Mask | None) -> pa.Array:
-    """`upper_bound_of` for a whole column of stored maximums; null is unknown or unbounded."""
+    """Returns `upper_bound_of` of each maximum in a column; null means unknown or unbounded."""
     rows = marked(values)
     if not rows.any():
         return values
@@ -113,10 +114,10 @@ def _stems(texts: pa.Array, inexact: _Mask) -> pa.Array:
 
 
 def _next_prefixes(texts: pa.Array) -> pa.Array:
-    """`next_prefix` of each: last characters repeat, so each distinct one is incremented once."""
+    """Returns `next_prefix` of each text; last characters repeat, so each distinct one is raised once."""
     last = pc.utf8_slice_codeunits(texts, -1, 2**31 - 1).dictionary_encode()
-    bumped = pa.array([next_prefix(c) for c in last.dictionary.to_pylist()], texts.type)
-    ends = bumped.take(last.indices)
+    raised = pa.array([next_prefix(c) for c in last.dictionary.to_pylist()], texts.type)
+    ends = raised.take(last.indices)
     joined = pc.binary_join_element_wise(
         pc.utf8_slice_codeunits(texts, 0, -1), ends, pa.scalar("", texts.type)
     )
@@ -127,11 +128,11 @@ def _next_prefixes(texts: pa.Array) -> pa.Array:
     return _replaced(joined, carried, pa.array(slow, texts.type))
 
 
-def _replaced(values: pa.Array, rows: _Mask, replacements: pa.Array) -> Any:
+def _replaced(values: pa.Array, rows: _Mask, replacements: pa.Array) -> pa.Array:
     return pc.replace_with_mask(values, pa.array(rows), replacements)
 
 
-# Which bounds are too long, and what becomes of them: one rule per column.
+# Options: which bounds are too long, and what becomes of them, for each column.
 
 Strategy: TypeAlias = Literal["drop", "truncate", "bound"]
 _STRATEGIES: Final[Mapping[str, Strategy]] = {"drop": "drop", "truncate": "truncate", "bound": "bound"}
@@ -140,7 +141,7 @@ _logger: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TruncationRule:
-    """What is too long, and what is done about it."""
+    """The length above which a bound is truncated, and how."""
 
     max_length: int = TRUNCATION_MAX_LENGTH.default
     strategy: Strategy = "drop"
@@ -148,7 +149,7 @@ class TruncationRule:
 
 @dataclass(frozen=True, slots=True)
 class TruncationOptions:
-    """The rule for every column; names of columns are compared without case."""
+    """The rule for each column; names of columns are compared without regard to case."""
 
     enabled: bool = True
     default: TruncationRule = TruncationRule()
@@ -156,7 +157,7 @@ class TruncationOptions:
 
     @classmethod
     def from_config(cls, config: Config, *, warns: bool = True) -> TruncationOptions:
-        """Returns the options in force; ConfigError before any data is written if they cannot work."""
+        """Returns the options in force; raises ConfigError if they cannot work, before data is written."""
         unknown = dict.fromkeys(name for name in _strategies(config) if name not in _STRATEGIES)
         for name in unknown if warns else ():
             _logger.warning("Unknown truncation strategy '%s', using 'drop'", name)
@@ -184,7 +185,7 @@ class TruncationOptions:
 
 
 def ignored_overrides(config: Config, schema: StructType) -> Iterator[tuple[str, str]]:
-    """(key, why) of each override for a column that this table does not have: it changes nothing."""
+    """Yields key and reason of each override that has no effect, because the table lacks the column."""
     known = {_folded(leaf.path) for leaf in leaves(schema)}
     for setting in config.column_settings():
         path = _path(setting)
@@ -203,7 +204,7 @@ def _path(setting: ColumnSetting) -> FieldPath:
         return parse_path(setting.column)
     except UnknownColumnError as e:
         raise ConfigError(
-            f"{setting.key} names no column: {e.message}", hint=e.hint, key=setting.key
+            f"{setting.key} does not name a column: {e.message}", hint=e.hint, key=setting.key
         ) from e
 
 
@@ -212,7 +213,7 @@ def _folded(path: FieldPath) -> FieldPath:
 
 
 def _strategies(config: Config) -> Iterator[str]:
-    """Yields every strategy that is asked for, of the table and of its columns."""
+    """Yields every strategy that is set, for the table and for its columns."""
     yield config.get(TRUNCATION_STRATEGY)
     for setting in config.column_settings():
         if setting.option is TRUNCATION_STRATEGY:
@@ -226,7 +227,7 @@ def _strategy(name: str) -> Strategy:
 def _check(rule: TruncationRule, key: str) -> None:
     if rule.strategy == "truncate" and rule.max_length <= len(SUFFIX):
         raise ConfigError(
-            f"{key} is {rule.max_length}, but the strategy 'truncate' alone appends {len(SUFFIX)} characters",
+            f"{key} is {rule.max_length}, but the mark of the strategy 'truncate' takes {len(SUFFIX)} characters",
             hint=f"set it to {len(SUFFIX) + 1} or more, or use the strategy 'drop' or 'bound'",
             key=key,
             value=rule.max_length,

@@ -1,7 +1,7 @@
-"""Values of statistics: physical in Python, typed in the index, and read in bulk from the wire.
+"""Values in statistics: their Python and Arrow types, and how a whole column of bounds is decoded.
 
-A *physical* value is an int for integers, for dates (days) and for timestamps (microseconds), else
-a bool, float, Decimal, str or bytes: what two values of one type compare by.
+A *physical* value is the Python value by which two values of one type are compared: an int for integers,
+dates (days) and timestamps (microseconds), else a bool, float, Decimal, str or bytes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -64,11 +64,11 @@ _Cast: TypeAlias = Callable[[pa.Array], pa.Array]
 _EPOCH_UTC: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICRO: Final = dt.timedelta(microseconds=1)
 _ONE_BY_ONE: Final = 256
-"""Below this many values, looking at each is cheaper than halving further."""
+"""For this many values or fewer, decoding each is cheaper than halving further."""
 
 
 def index_type(dtype: DataType) -> pa.DataType:
-    """Returns the Arrow type bounds of this type are compared in; null where there are none."""
+    """Returns the Arrow type in which bounds of this type are compared; null if it has no bounds."""
     match dtype:
         case DecimalType(precision, scale):
             return pa.decimal128(precision, scale)
@@ -87,7 +87,7 @@ def index_type(dtype: DataType) -> pa.DataType:
 
 
 def wire_type(dtype: DataType) -> pa.DataType:
-    """Returns the Arrow type a bound of this type has in a parsed log line."""
+    """Returns the Arrow type that a bound of this type has in a parsed action."""
     match dtype:
         case PrimitiveType(name) if name in INTEGERS:
             return pa.int64()
@@ -99,10 +99,10 @@ def wire_type(dtype: DataType) -> pa.DataType:
             return pa.string()
 
 
-def to_physical(value: Any, dtype: DataType) -> Physical:
-    """Returns the physical value of a natural Python value.
+def to_physical(value: object, dtype: DataType) -> Physical:
+    """Returns the physical value of an ordinary Python value.
 
-    ValueError or TypeError if it is not of the type.
+    Raises ValueError or TypeError if the value does not have this type.
     """
     match dtype, value:
         case PrimitiveType("date"), dt.date() if not isinstance(value, dt.datetime):
@@ -136,7 +136,7 @@ def decode_column(
     dtype: DataType,
     round: Round,  # noqa: A002
 ) -> pa.Array:
-    """Returns what `decode_value` says of every value, as one array of `index_type`; null = unknown."""
+    """Returns `decode_value` of each value, as one array of `index_type`; null means unknown."""
     array = wire.combine_chunks() if isinstance(wire, pa.ChunkedArray) else wire
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -147,13 +147,13 @@ def decode_column(
         return cast(array)
     except pa.ArrowException:
         readable = _grammatical(array, dtype)
-        return _halving(readable, cast, lambda part: _one_by_one(part, dtype, round))
+        return _halving(readable, cast, lambda half: _one_by_one(half, dtype, round))
 
 
 def _cast_for(wire: pa.DataType, dtype: DataType, round_: Round) -> _Cast | None:
-    """Returns the bulk reading of this kind of wire for this type; None where the pair means nothing.
+    """Returns the cast from this Arrow type to bounds of this type; None if the pair means nothing.
 
-    A wire of an older, narrower type is met too: the column was widened since.
+    The values may have an older, narrower type, because the column was widened since.
     """
     is_text = pa.types.is_string(wire) or pa.types.is_large_string(wire)
     match dtype:
@@ -190,9 +190,9 @@ def _floats(array: pa.Array, round_: Round, *, single: bool) -> pa.Array:
 
 
 def _widened(array: pa.Array, dtype: DataType, round_: Round) -> pa.Array:
-    """Integers as what the column became; Arrow refuses what a double cannot hold."""
+    """Returns integers as the type to which the column was widened; Arrow refuses what a double cannot hold."""
     if isinstance(dtype, DecimalType):
-        # Arrow asks for room for any 64-bit integer, whatever the values are.
+        # Arrow demands a decimal wide enough for any 64-bit integer, whatever the values are.
         return array.cast(pa.decimal128(38, dtype.scale)).cast(index_type(dtype))
     return _floats(array.cast(pa.float64()), round_, single=dtype == PrimitiveType("float"))
 
@@ -204,10 +204,7 @@ def _in_years(array: pa.Array, first: int, last: int) -> pa.Array:
 
 
 def _grammatical(array: pa.Array, dtype: DataType) -> pa.Array:
-    """Returns the texts that look like values of the type.
-
-    The others are unknown without a closer look.
-    """
+    """Returns the texts that look like values of the type, and null for the others."""
     match dtype:
         case PrimitiveType("date"):
             pattern = DATE_PATTERN
@@ -230,7 +227,7 @@ def _one_by_one(array: pa.Array, dtype: DataType, round_: Round) -> pa.Array:
 
 
 def _halving(array: pa.Array, cast: _Cast, slow: _Cast) -> pa.Array:
-    """`cast` of everything it can read; only the neighbourhood of what it cannot goes to `slow`."""
+    """Returns the result of `cast`, halving the array until only values near those it refuses go to `slow`."""
     try:
         return cast(array)
     except pa.ArrowException:

@@ -1,4 +1,4 @@
-"""Bounds as JSON: how one value is written into a log line and read back from it."""
+"""Bounds as JSON: how one value is written into an action and read back from it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import math
 import re
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import Any, Final, Literal, TypeAlias, assert_never
+from typing import Any, Final, Literal, TypeAlias, TypeGuard, assert_never
 
 import numpy as np
+import numpy.typing as npt
 
 from indextables.core.types.types import (
     INTEGERS,
@@ -24,13 +25,12 @@ from indextables.core.types.types import (
 )
 
 Physical: TypeAlias = bool | int | float | Decimal | str | bytes
-Json: TypeAlias = Any
 Round: TypeAlias = Literal["down", "up"]
-"""Which way a value goes that its type cannot hold: down for a lower bound, up for an upper one."""
+"""Which way a value that its type cannot hold is moved: down for a lower bound, up for an upper one."""
 
 
 class Omit:
-    """What `encode_value` answers for a value the wire cannot hold; there is one, `OMIT`."""
+    """The type of `OMIT`, which stands for a value that JSON cannot hold."""
 
     def __repr__(self) -> str:
         return "OMIT"
@@ -44,7 +44,7 @@ FIRST_DAY: Final = dt.date.min.toordinal() - EPOCH_ORDINAL
 LAST_DAY: Final = dt.date.max.toordinal() - EPOCH_ORDINAL
 FIRST_MICRO: Final = FIRST_DAY * _DAY
 LAST_MICRO: Final = (LAST_DAY + 1) * _DAY - 1
-"""The last microsecond of year 9999: text has no place for a later one."""
+"""The last microsecond of the year 9999, the last one that ISO text can say."""
 
 DATE_PATTERN: Final = r"\d{4}-\d\d-\d\d"
 TIMESTAMP_PATTERN: Final = (
@@ -59,13 +59,13 @@ _INFINITIES: Final = {"Infinity": math.inf, "-Infinity": -math.inf}
 _EXACT: Final = Context(prec=100)
 
 
-def encode_value(value: Physical, dtype: DataType) -> Json | Omit:
-    """Returns the JSON form of a bound, or OMIT where JSON has none: NaN, years outside 1-9999."""
+def encode_value(value: Physical, dtype: DataType) -> object:
+    """Returns the JSON form of a bound, or OMIT for NaN and for years outside 1-9999."""
     return encoder(dtype)(value)
 
 
-def encoder(dtype: DataType) -> Callable[[Any], Json | Omit]:
-    """`encode_value` for one type, chosen once for many values."""
+def encoder(dtype: DataType) -> Callable[[Any], object]:
+    """Returns `encode_value` for one type, to be chosen once for many values."""
     match dtype:
         case PrimitiveType("float" | "double"):
             return _encode_float
@@ -116,16 +116,16 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def decode_value(value: Json, dtype: DataType, round: Round | None = None) -> Physical | None:  # noqa: A002
-    """Returns the physical value, read by the column's type and nothing else; None = unknown.
+def decode_value(value: object, dtype: DataType, round: Round | None = None) -> Physical | None:  # noqa: A002
+    """Returns the physical value of a bound, decoded by the column's type alone; None if it is unknown.
 
-    A value the type cannot hold exactly goes outward with `round`, and is unknown without it.
+    A value that the type cannot hold exactly is moved as `round` says, and is unknown without `round`.
     """
     return decoder(dtype, round)(value)
 
 
-def decoder(dtype: DataType, round_: Round | None) -> Callable[[Json], Physical | None]:
-    """`decode_value` for one type, chosen once for many values."""
+def decoder(dtype: DataType, round_: Round | None) -> Callable[[object], Physical | None]:
+    """Returns `decode_value` for one type, to be chosen once for many values."""
     match dtype:
         case PrimitiveType("boolean"):
             return lambda value: value if isinstance(value, bool) else None
@@ -154,12 +154,12 @@ def decoder(dtype: DataType, round_: Round | None) -> Callable[[Json], Physical 
             assert_never(dtype)
 
 
-def _is_int(value: Json) -> bool:
+def _is_int(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _to_float(value: Json, round_: Round | None) -> float | None:
-    """Returns the double nearest to an int on the side asked for: 2**53 + 1 is no double."""
+def _to_float(value: object, round_: Round | None) -> float | None:
+    """Returns the nearest double in the direction of `round_`: 2**53 + 1, for one, is not a double."""
     if isinstance(value, str):
         return _INFINITIES.get(value)
     if not isinstance(value, float) and not _is_int(value):
@@ -182,20 +182,20 @@ def _to_float(value: Json, round_: Round | None) -> float | None:
 
 
 def _to_single(value: float | None, round_: Round | None) -> float | None:
-    """Returns the same double if it is a float, else its neighbour among floats.
+    """Returns the double if it is a 32-bit float, else the next float in the direction of `round_`.
 
-    A writer that prints a float in its own shortest form (0.1 for 0.10000000149…) is off by less
-    than half a step; going outward to the next float makes such a bound true again.
+    A writer that prints a float in its shortest form (0.1 for 0.10000000149…) is off by less than half a
+    step, so the next float outward is a true bound again.
     """
     if value is None or round_ is None:
         return value
     return float(snap_to_single(np.array([value]), round_)[0])
 
 
-def snap_to_single(values: np.ndarray[Any, Any], round_: Round) -> np.ndarray[Any, Any]:
-    """Doubles that are floats, each on the side asked for of the value it replaces."""
+def snap_to_single(values: npt.NDArray[np.float64], round_: Round) -> npt.NDArray[np.float64]:
+    """Returns each double if it is a 32-bit float, else the next float in the direction of `round_`."""
     toward = np.float32(-np.inf if round_ == "down" else np.inf)
-    with np.errstate(all="ignore"):  # beyond the largest float is infinity, and that is right
+    with np.errstate(all="ignore"):  # above the largest float comes infinity, which is right
         near = values.astype(np.float32)
         further = np.nextafter(near, toward).astype(np.float64)
     wide = near.astype(np.float64)
@@ -203,8 +203,9 @@ def snap_to_single(values: np.ndarray[Any, Any], round_: Round) -> np.ndarray[An
     return np.where(inside, further, wide)
 
 
-def _to_decimal(value: Json, dtype: DecimalType, round_: Round | None) -> Decimal | None:
-    if not (_NUMBER.fullmatch(value) if isinstance(value, str) else _is_int(value)):
+def _to_decimal(value: object, dtype: DecimalType, round_: Round | None) -> Decimal | None:
+    is_text = isinstance(value, str) and _NUMBER.fullmatch(value)
+    if not isinstance(value, str | int) or not (is_text or _is_int(value)):
         return None
     number = Decimal(value)
     if number and number.adjusted() >= dtype.precision - dtype.scale:
@@ -214,7 +215,7 @@ def _to_decimal(value: Json, dtype: DecimalType, round_: Round | None) -> Decima
     fitted = number.quantize(step, rounding, _EXACT)
     if fitted != number and round_ is None:
         return None
-    # Rounding outward may carry into one digit too many: 99.999 up is 100.00.
+    # Rounding outward may add a digit: 99.999 up is 100.00.
     return fitted if not fitted or fitted.adjusted() < dtype.precision - dtype.scale else None
 
 
@@ -228,12 +229,12 @@ def _decode_date(text: str) -> int | None:
 
 
 def _decode_timestamp(text: str, *, zoned: bool) -> int | None:
-    """Microseconds; a zone where the type has none, or none where it has one, is unknown."""
+    """Returns microseconds; the value is unknown if it has a zone and its type has none, or the reverse."""
     found = _TIMESTAMP.fullmatch(text)
     if found is None or (found[6] is not None) is not zoned:
         return None
     days = _decode_date(found[1])
-    hour, minute, second = (int(part or 0) for part in found.group(2, 3, 4))
+    hour, minute, second = (int(digits or 0) for digits in found.group(2, 3, 4))
     offset = _offset_minutes(found[6] or "Z")
     if days is None or offset is None or hour > 23 or minute > 59 or second > 59:
         return None

@@ -1,4 +1,4 @@
-"""The type system under one name: types, the columns of a schema, and its Arrow and JSON forms."""
+"""The type system: types, the columns of a schema, and the Arrow and JSON forms of both."""
 
 from indextables.core.types.arrow import schema_from_arrow, schema_to_arrow, type_to_arrow
 from indextables.core.types.json import schema_from_json, schema_to_json

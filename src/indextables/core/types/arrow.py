@@ -1,4 +1,4 @@
-"""A schema as Arrow has it, in both directions."""
+"""Conversion of schemas to and from Arrow."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from indextables.core.types.types import (
 )
 from indextables.errors import UnsupportedTypeError
 
-# How deep a type is nested, counted as Parquet counts it.
-
 MAX_LEVELS: Final = 64
-"""Arrow writes any depth and reads 100; a part of a checkpoint wraps each column in a few more."""
+"""How deep a type may be nested, counted as Parquet counts it.
+
+Arrow writes any depth and reads 100 levels, and a part of a checkpoint adds a few around each column.
+"""
 
 
 def check_levels(schema: StructType) -> None:
-    """UnsupportedTypeError if a column is nested so deep that its rows could be written, and never read."""
+    """Raises UnsupportedTypeError for a column nested so deep that its rows could be written but never read."""
     for field in schema:
         waiting: list[tuple[DataType, int]] = [(field.type, 1)]
         while waiting:  # a loop, since a schema from a file may be as deep as it likes
@@ -38,7 +39,7 @@ def check_levels(schema: StructType) -> None:
 
 
 def check_arrow_levels(schema: pa.Schema) -> None:
-    """The same for an Arrow schema."""
+    """Raises UnsupportedTypeError for a column of an Arrow schema that is nested too deep to be read."""
     for field in schema:
         waiting = [(field.type, 1)]
         while waiting:
@@ -66,7 +67,7 @@ def _below(kind: DataType, level: int) -> list[tuple[DataType, int]]:
 def _too_deep(column: str) -> UnsupportedTypeError:
     return UnsupportedTypeError(
         f"column {column!r} is nested deeper than {MAX_LEVELS} levels, the most that a table can hold",
-        hint="a struct is one level, a list or a map two: store the inner part as JSON text",
+        hint="a struct counts as one level, a list or a map as two: store the inner fields as JSON text",
         column=column,
     )
 
@@ -91,7 +92,7 @@ _TO_ARROW: Final[dict[PrimitiveName, pa.DataType]] = {
         ]
     ),
 }
-# Every value of the Arrow type is also a value of ours.
+# Every value of the Arrow type is also a value of the type on the right.
 _FROM_ARROW: Final[dict[pa.DataType, PrimitiveName]] = {
     **{arrow: name for name, arrow in _TO_ARROW.items() if name != "variant"},
     pa.uint8(): "short",
@@ -110,7 +111,7 @@ _HINTS: Final = (
     (pa.types.is_interval, "cast it to int64 or to a string"),
     (pa.types.is_timestamp, "cast it to timestamp('us'), which refuses values that do not fit"),
     (pa.types.is_date64, "cast it to date32"),
-    (pa.types.is_null, "cast it to the type it shall have, for example string"),
+    (pa.types.is_null, "cast it to the type it should have, for example string"),
     (pa.types.is_decimal, "at most 38 digits fit: cast it to a smaller decimal or to a string"),
     (pa.types.is_struct, "a struct needs at least one field, and each name once"),
 )
@@ -126,7 +127,7 @@ def _arrow_field(f: Field) -> pa.Field:
 
 
 def type_to_arrow(dtype: DataType) -> pa.DataType:
-    """Returns the one Arrow type splits use for this type."""
+    """Returns the Arrow type that every split uses for this type."""
     match dtype:
         case PrimitiveType(name):
             return _TO_ARROW[name]
@@ -144,7 +145,10 @@ def type_to_arrow(dtype: DataType) -> pa.DataType:
 
 
 def schema_from_arrow(schema: pa.Schema) -> StructType:
-    """Returns the table schema that holds every value this Arrow schema allows, or UnsupportedTypeError."""
+    """Returns the table schema that holds every value this Arrow schema allows.
+
+    Raises UnsupportedTypeError if there is none.
+    """
     check_arrow_levels(schema)
     return _struct_from_arrow(list(schema), ())
 
@@ -183,7 +187,7 @@ def _is_list(arrow: pa.DataType) -> bool:
 
 
 def _decimal_from_arrow(arrow: pa.DataType) -> DecimalType | None:
-    # Arrow allows a scale below zero or above the precision, SQL neither: room for the zeros.
+    # Arrow allows a scale below zero or above the precision; SQL allows neither, so make room for the zeros.
     scale = max(arrow.scale, 0)
     precision = max(arrow.precision - min(arrow.scale, 0), scale)
     return DecimalType(precision, scale) if precision <= 38 else None

@@ -1,4 +1,4 @@
-"""A schema as Spark's JSON has it, in both directions."""
+"""Conversion of schemas to and from Spark's JSON."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _COLLATED: Final = re.compile(r"string collate (\S+)", re.IGNORECASE)
 
 
 def schema_to_json(schema: StructType) -> str:
-    """Returns the text `StructType.fromJson` of PySpark reads as the same schema."""
+    """Returns the JSON text that PySpark's `StructType.fromJson` reads as this schema."""
     return json.dumps(_type_to_json(schema), separators=(",", ":"), ensure_ascii=False)
 
 
-def _type_to_json(dtype: DataType) -> Any:
+def _type_to_json(dtype: DataType) -> str | dict[str, object]:
     match dtype:
         case PrimitiveType(name):
             return name
@@ -59,7 +59,7 @@ def _type_to_json(dtype: DataType) -> Any:
             assert_never(dtype)
 
 
-def _field_to_json(f: Field) -> dict[str, Any]:
+def _field_to_json(f: Field) -> dict[str, object]:
     return {
         "name": f.name,
         "type": _type_to_json(f.type),
@@ -69,9 +69,9 @@ def _field_to_json(f: Field) -> dict[str, Any]:
 
 
 def schema_from_json(text: str) -> StructType:
-    """Returns the schema this text describes.
+    """Returns the schema that this text describes.
 
-    SchemaError if it is none, UnsupportedTypeError if we lack a type.
+    Raises SchemaError if the text is not a schema, UnsupportedTypeError for a type that tables cannot hold.
     """
     try:
         schema = _type_from_json(_loads(text), "")
@@ -91,7 +91,7 @@ def schema_from_json(text: str) -> StructType:
 def _loads(text: str) -> Any:
     try:
         return orjson.loads(text)
-    except orjson.JSONDecodeError:  # also what JSON does not allow, but Python's own reader does
+    except orjson.JSONDecodeError:  # Python's own reader accepts more than JSON allows
         return json.loads(text)
 
 

@@ -64,7 +64,7 @@ class MapType:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A named, possibly nullable part of a struct; `metadata` is kept as it was found."""
+    """A named field of a struct or a schema; `metadata` is kept as it was found."""
 
     name: str
     type: DataType
@@ -91,9 +91,9 @@ DataType: TypeAlias = PrimitiveType | DecimalType | ListType | MapType | StructT
 Schema: TypeAlias = StructType
 
 INTEGERS: Final = {"byte": 8, "short": 16, "integer": 32, "long": 64}
-"""Bits of each integer type, narrowest first."""
+"""The bits of each integer type, narrowest first."""
 
-# Where Spark keeps what its JSON type name does not say.
+# The metadata in which Spark keeps what the name of the JSON type does not say.
 CHAR_VARCHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
 COLLATIONS: Final = "__COLLATIONS"
 
@@ -105,11 +105,11 @@ def is_float(dtype: DataType) -> bool:
     return isinstance(dtype, PrimitiveType) and dtype.name in {"float", "double"}
 
 
-def is_orderable(dtype: DataType, metadata: Mapping[str, Any] | None = None) -> bool:
-    """Returns whether a min and a max say something: the engines order its values as we do.
+def is_orderable(dtype: DataType, metadata: Mapping[str, object] | None = None) -> bool:
+    """Returns whether bounds say anything, because every engine orders the values as this library does.
 
-    A collated string is ordered by its collation and a CHAR is padded when it is read, so bounds
-    over the stored text would lie about both.
+    A collated string is ordered by its collation and a CHAR is padded when it is read, so bounds of
+    the stored text would be wrong for both.
     """
     match dtype:
         case DecimalType():
@@ -132,7 +132,7 @@ def can_widen(old: DataType, new: DataType) -> bool:
         case PrimitiveType(a), PrimitiveType(b) if a in INTEGERS and b in INTEGERS:
             return INTEGERS[a] < INTEGERS[b]
         case PrimitiveType(a), PrimitiveType("double"):
-            # A long does not fit a double, and Spark cannot read one as the other.
+            # A double cannot hold every long, and Spark cannot read one as the other.
             return a in {"byte", "short", "integer", "float"}
         case PrimitiveType(a), DecimalType(precision, scale) if a in INTEGERS:
             return precision - scale >= 20
@@ -168,14 +168,14 @@ def type_name(dtype: DataType) -> str:
             assert_never(dtype)
 
 
-# Naming a column: paths, the leaves of a schema, and finding one by name.
+# Columns by name: paths, the leaves of a schema, and looking one up.
 
 _NAME_PART: Final = re.compile(r"((?:`((?:[^`]|``)+)`|([^`.]+))(?:\.|$))")
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A field that holds values of its own: not a struct. Lists, maps and variants are leaves."""
+    """A field that holds values of its own, so not a struct; lists, maps and variants are leaves."""
 
     path: FieldPath
     type: DataType
@@ -185,7 +185,7 @@ class Leaf:
 
 
 def leaves(schema: StructType) -> Iterator[Leaf]:
-    """Returns every field that holds values of its own, depth first, in the schema's order."""
+    """Returns every field that holds values of its own, depth first in the schema's order."""
     return _leaves(schema, (), nullable=False)
 
 
@@ -199,7 +199,7 @@ def _leaves(struct: StructType, prefix: FieldPath, *, nullable: bool) -> Iterato
 
 
 def parse_path(text: str) -> FieldPath:
-    """Returns the path a dotted name spells; backticks hold a name that itself has a dot.
+    """Returns the path that a dotted name spells; a name that has a dot itself is in backticks.
 
     >>> parse_path("a.b"), parse_path("`a.b`.c"), parse_path("`odd``name`")
     (('a', 'b'), ('a.b', 'c'), ('odd`name',))
@@ -208,7 +208,7 @@ def parse_path(text: str) -> FieldPath:
     if not text or "".join(whole for whole, _, _ in parts) != text or text.endswith("."):
         raise UnknownColumnError(
             f"{text!r} is not a column name",
-            hint="write nested fields as a.b, and a name that has a dot in backticks: `a.b`",
+            hint="write a nested field as a.b; put a name that has a dot itself in backticks: `a.b`",
             column=text,
         )
     return tuple(quoted.replace("``", "`") if quoted else plain for _, quoted, plain in parts)
@@ -230,7 +230,7 @@ def _quoted(name: str) -> str:
 def resolve(
     schema: StructType, path: FieldPath, *, case_sensitive: bool = False
 ) -> tuple[FieldPath, DataType]:
-    """Returns the path in the schema's own spelling and its type; a struct is also a column."""
+    """Returns the path as the schema spells it, and its type; a struct can be looked up, too."""
     current: DataType = schema
     found: FieldPath = ()
     for part in path:
@@ -251,7 +251,7 @@ def _child(parent: DataType, name: str, *, case_sensitive: bool) -> Field | None
     if len(similar) > 1:
         raise UnknownColumnError(
             f"column {name!r} is ambiguous: it could be {' or '.join(repr(f.name) for f in similar)}",
-            hint="spell the name as the table does",
+            hint="spell the name exactly as the table does",
             column=name,
         )
     return similar[0] if similar else None

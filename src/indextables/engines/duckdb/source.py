@@ -22,7 +22,7 @@ REFERENCE: Final = "__indextables_reference"
 """A column that tells in a query's plan which table a scan is of."""
 
 
-class FilterSource(ArrowScanSource):  # type: ignore[misc]  # duckdb's types are not followed
+class FilterSource(ArrowScanSource):
     """Columns without rows; holds every filter it was offered by the text EXPLAIN shows."""
 
     schema_is_stable = True
