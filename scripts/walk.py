@@ -3,6 +3,7 @@
     python scripts/walk.py             every operation, Spark's included when PySpark is installed
     python scripts/walk.py --list      the modules, too
     python scripts/walk.py --no-spark  only what needs no JVM
+    python scripts/walk.py --write     puts the numbers into docs/architecture.md
 
 A module counts when one of its functions is called, in any thread, py4j's callbacks included. Exits with 1 if an
 operation takes a longer way than `LIMITS` allows. docs/architecture.md shows the numbers.
@@ -25,6 +26,8 @@ import pyarrow as pa
 import indextables as it
 
 LIMITS = {"scan": 35, "append": 38, "upsert": 50, "Spark read": 45, "Spark upsert": 65}
+PAGE = Path(__file__).parent.parent / "docs" / "architecture.md"
+MARK = "<!-- numbers of scripts/walk.py -->"
 _PACKAGE = str(Path(it.__file__).parent) + "/"
 _SCHEMA = pa.schema(
     [pa.field("id", pa.int64(), nullable=False), ("body", pa.string()), ("day", pa.date32())]
@@ -117,9 +120,20 @@ def _warm(work: Callable[[], Any], walk: Walk) -> list[str]:
     return walk.during(work)
 
 
+def write_numbers(found: dict[str, list[str]]) -> None:
+    """Puts the table of numbers into the page, between its marks."""
+    rows = [f"| {name} | {len(modules)} | {LIMITS[name]} |\n" for name, modules in found.items()]
+    table = "| operation | modules | limit |\n|---|---|---|\n" + "".join(rows)
+    before, _, after = PAGE.read_text(encoding="utf-8").split(MARK)
+    PAGE.write_text(f"{before}{MARK}\n{table}{MARK}{after}", encoding="utf-8")
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--list", action="store_true", help="show the modules")
+    parser.add_argument(
+        "--write", action="store_true", help="put the numbers into docs/architecture.md"
+    )
     parser.add_argument("--no-spark", action="store_true", help="leave out what needs a JVM")
     chosen = parser.parse_args(arguments)
     walk = Walk()
@@ -134,6 +148,8 @@ def main(arguments: list[str]) -> int:
         print(f"{name:<13} {len(modules):>3} modules in {len(rooms):>2} folders{verdict}")
         if chosen.list:
             print("\n".join(f"    {module}" for module in modules))
+    if chosen.write:
+        write_numbers(found)
     return int(any(len(modules) > LIMITS[name] for name, modules in found.items()))
 
 

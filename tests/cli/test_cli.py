@@ -180,14 +180,6 @@ def test_every_help_has_an_example(name):
     assert f"indextables {name}" in out
 
 
-def test_the_documented_help_is_the_real_one():
-    """docs/cli.md is what the command prints; run `python -m indextables.cli.docs` after a change."""
-    from indextables.cli.docs import help_page
-
-    page = Path(__file__).parents[2] / "docs" / "cli.md"
-    assert page.read_text() == help_page()
-
-
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
 def test_help_loads_no_engine_and_no_arrow(arguments):
     """Help is there at once: it takes a few milliseconds of a processor, not the half second that Arrow takes."""

@@ -11,7 +11,7 @@ INTRODUCTION = """# The `indextables` command
 
 Data goes to stdout and advice to stderr; nothing is deleted without `--apply`. Exit codes: 0 fine, 1 a
 problem was found, 2 wrong usage. This page is made from the help texts:
-`python -m indextables.cli.docs > docs/cli.md`.
+`python scripts/pages.py`.
 """
 
 
@@ -31,7 +31,3 @@ def help_page() -> str:
 
 def _block(command: click.Command, context: click.Context) -> str:
     return f"```text\n{command.get_help(context)}\n```\n"
-
-
-if __name__ == "__main__":
-    click.echo(help_page(), nl=False)
