@@ -120,7 +120,7 @@ def test_a_directory_that_became_unwritable(spark, table):
 def test_what_stopped_a_job_names_its_place_only(spark):
     """A full disk and a refusal by the target are ours to tell; a source that is refused is not."""
     java = spark.sparkContext._jvm.java
-    place = Place(LocalStore("/data/t"), "s3a://bucket/t")
+    place = Place(LocalStore("/data/t"), "s3a://bucket/t", "s3://bucket/t")
 
     def told(cause):
         return why_unwritable(java.lang.RuntimeException("Task failed", cause), place)

@@ -16,7 +16,6 @@ from indextables.engines.spark.change.keyed_changes import KeyedChangePlanner
 from indextables.engines.spark.change.merge_keys import narrowed
 from indextables.engines.spark.change.reading import Reading
 from indextables.engines.spark.change.rows import check_one_change_each, kept
-from indextables.engines.spark.place.hadoop import Place
 from indextables.engines.spark.place.tables import SparkTable, open_table, settings_of
 from indextables.engines.spark.statement.statements import Change
 from indextables.engines.spark.write.executor import SparkExecutor
@@ -71,8 +70,7 @@ def _dropped(reading: Reading, settings: Mapping[str, Any]) -> CommitResult | No
     """Returns a DELETE whose condition statistics can answer: whole files go without being opened."""
     if reading.operation != "DELETE" or not reading.is_plain:
         return None
-    place = Place(reading.table.log.store, reading.table.root)
-    executor = SparkExecutor(reading.session, place)
+    executor = SparkExecutor(reading.session, reading.table.place)
     condition = Condition(reading.predicate, shown=reading.shown)
     return delete(reading.table.log, executor, condition, options=settings)
 
@@ -89,7 +87,7 @@ class CopyPlanner:
     def __call__(self, snapshot: Snapshot) -> CommitPlan:
         """Returns the removes and adds that turn this snapshot into the one asked for."""
         reading = Reading(self.session, self.table, snapshot, self.plan)
-        places = rows_with_places(self.session, self.table, snapshot)
+        places = rows_with_places(self.session, self.table.place, snapshot)
         whole = replace(places, frame=reading.named(places.frame))
         with narrowed(reading, whole) as few:
             rows, clauses = few.reading.changes(few.target)
@@ -114,8 +112,8 @@ class CopyPlanner:
         target = write_target(
             snapshot.metadata, snapshot.version, config_for(snapshot.properties, self.settings)
         )
-        writer = NativeWriter(self.session, Place(self.table.log.store, self.table.root))
-        files = rows_with_places(self.session, self.table, snapshot, counted.files).frame
+        writer = NativeWriter(self.session, self.table.place)
+        files = rows_with_places(self.session, self.table.place, snapshot, counted.files).frame
         return write_copies(writer, changes, counted, files, target)
 
 

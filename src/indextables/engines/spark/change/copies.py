@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.core.prune.source import FileMask
 from indextables.engines.spark.change.rows import ACTION, Target
 from indextables.engines.spark.jvm.attributes import quoted
-from indextables.engines.spark.place.tables import SparkTable
+from indextables.engines.spark.place.hadoop import Place
 from indextables.engines.spark.scan.lineage import FILE
 from indextables.engines.spark.scan.relation import Part, native_frame
 from indextables.engines.spark.write.file_rows import of_file
@@ -30,14 +30,14 @@ _NEW: Final = -1
 
 
 def rows_with_places(
-    session: SparkSession, table: SparkTable, snapshot: Snapshot, mask: FileMask | None = None
+    session: SparkSession, place: Place, snapshot: Snapshot, mask: FileMask | None = None
 ) -> Target:
     """Returns the rows of these files (all without a mask), each with its file and its place in it."""
     every = np.ones(snapshot.num_files, np.bool_) if mask is None else mask
     # the name must tell two parts of one version apart
     name = f"files {hashlib.sha256(np.packbits(every).tobytes()).hexdigest()[:16]}"
     part = Part(name, every, lineage=True)
-    rows = native_frame(session, snapshot, table.root, table.location, part=part)
+    rows = native_frame(session, snapshot, place, part=part)
     columns = [F.col(quoted(column)) for column in (*snapshot.schema.names, FILE)]
     frame = rows.select(*columns, of_file(rows, "row_index").alias(ROW))
     return Target(frame, snapshot.schema, {FILE: FILE, ROW: ROW}, (FILE, ROW))

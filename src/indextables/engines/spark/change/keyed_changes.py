@@ -22,7 +22,6 @@ from indextables.engines.spark.change.keyed_files import (
 from indextables.engines.spark.change.merge_keys import narrowed
 from indextables.engines.spark.change.reading import Reading
 from indextables.engines.spark.change.rows import check_one_change_each, kept
-from indextables.engines.spark.place.hadoop import Place
 from indextables.engines.spark.place.tables import SparkTable
 from indextables.engines.spark.scan.merge import table_frame
 from indextables.engines.spark.write.native_write import NativeWriter
@@ -68,12 +67,12 @@ class KeyedChangePlanner:
         snapshot = reading.snapshot
         if not snapshot.num_files and reading.operation != "MERGE":
             return KeyedFiles(), {}
-        plain = keyed_target(self.session, self.table, snapshot)
+        plain = keyed_target(self.session, self.table.place, snapshot)
         whole = replace(plain, frame=reading.named(plain.frame))
         key = MergeRule.of(snapshot.properties).key
         config = config_for(snapshot.properties, self.settings)
         writer = KeyedWriter(
-            NativeWriter(self.session, Place(self.table.log.store, self.table.root)),
+            NativeWriter(self.session, self.table.place),
             snapshot,
             write_target(snapshot.metadata, snapshot.version, config),
             key,
@@ -97,7 +96,7 @@ class KeyedChangePlanner:
             known = part.index().source.num_records()
             if not known.null_count:
                 return int(np.asarray(known).sum())
-        return table_frame(self.session, self.table, part).count()
+        return table_frame(self.session, self.table.place, part).count()
 
 
 def whole_slices(snapshot: Snapshot, where: Predicate) -> FileMask:

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.core.types import PrimitiveType, StructType
 from indextables.engines.spark.change.rows import ACTION, Target
 from indextables.engines.spark.jvm.attributes import quoted
-from indextables.engines.spark.place.tables import SparkTable
+from indextables.engines.spark.place.hadoop import Place
 from indextables.engines.spark.scan.lineage import SLICE
 from indextables.engines.spark.scan.merge import table_frame
 from indextables.engines.spark.write.native_write import NativeWriter, directory_value
@@ -43,10 +43,10 @@ def old(name: str) -> str:
 
 
 def keyed_target(
-    session: SparkSession, table: SparkTable, snapshot: Snapshot, where: Column | None = None
+    session: SparkSession, place: Place, snapshot: Snapshot, where: Column | None = None
 ) -> Target:
     """Returns the rows of the table, each with its slice, its key and its partition to find it again."""
-    frame = table_frame(session, table, snapshot, with_slice=True)
+    frame = table_frame(session, place, snapshot, with_slice=True)
     if where is not None:
         frame = frame.where(where)
     key = MergeRule.of(snapshot.properties).key

@@ -147,7 +147,7 @@ class KeyedOverwrite:
         if not rest.num_files:
             return KeyedFiles()
         key = MergeRule.of(rest.properties).key
-        target = keyed_target(self.executor.session, self.table, rest)
+        target = keyed_target(self.executor.session, self.table.place, rest)
         # with no condition every row is replaced, and no file is left to look into
         parts = [] if bound is None else [target.frame.where(F.expr(to_spark_sql(bound)))]
         if new.written.adds:

@@ -20,7 +20,6 @@ from indextables.engines.spark.change.keyed_files import (
 )
 from indextables.engines.spark.change.rows import IN_SOURCE, Target, changed_rows, joined, kept
 from indextables.engines.spark.jvm.attributes import columns_in
-from indextables.engines.spark.place.hadoop import Place
 from indextables.engines.spark.place.tables import SparkTable
 from indextables.engines.spark.write.fit import (
     fit,
@@ -79,15 +78,14 @@ class KeyedUpsert:
         keys = keys_of(fitted, metadata.schema, rule.key)
         if not keys.are_distinct:
             refuse_repeated_keys(fitted, rule.key)
-        target = keyed_target(self.session, self.table, snapshot, keys.filter)
+        target = keyed_target(self.session, self.table.place, snapshot, keys.filter)
         changes = with_moves(_changes(target, fitted, given, metadata), metadata)
         is_partial = len(given.fields) < len(metadata.schema.fields)
         target_of = write_target(
             metadata, snapshot.version, config_for(metadata.properties, self.settings)
         )
-        place = Place(self.table.log.store, self.table.root)
         writer = KeyedWriter(
-            NativeWriter(self.session, place, self.parquet_options),
+            NativeWriter(self.session, self.table.place, self.parquet_options),
             snapshot,
             target_of,
             rule.key,

@@ -44,7 +44,7 @@ class Reading:
     @cached_property
     def rewriter(self) -> Rewriter:
         """Reads the table itself at this snapshot, wherever the statement names it."""
-        return Rewriter(self.session, {self.table.root: self.snapshot})
+        return Rewriter(self.session, {self.table.place.root: self.snapshot})
 
     @property
     def operation(self) -> str:
@@ -85,7 +85,7 @@ class Reading:
         target = self.plan.targetTable() if self.operation == "MERGE" else self.plan.table()
         if target.nodeName() == "SubqueryAlias":
             return (str(target.alias()),)
-        return (SHORT_NAME, self.table.location)
+        return (SHORT_NAME, self.table.place.location)
 
     def changes(self, target: Target) -> tuple[DataFrame, Sequence[Clause]]:
         """Returns the changed rows and the clauses that changed them; nothing runs yet."""
@@ -155,9 +155,7 @@ class Reading:
         if self.operation == "MERGE" and self.plan.notMatchedBySourceActions().length():
             return None
         # Only to ask Spark what the condition comes to: this is never run.
-        rows = self.named(
-            native_frame(self.session, self.snapshot, self.table.root, self.table.location)
-        )
+        rows = self.named(native_frame(self.session, self.snapshot, self.table.place))
         if self.operation == "MERGE":
             rows = rows.join(self.source, column_of(self.condition), "left_semi")
         elif self.condition is not None:

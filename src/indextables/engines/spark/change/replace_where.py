@@ -41,7 +41,7 @@ def condition_of_expression(
     text = str(expression.sql()) if text is None else text
     table = open_table(session, path)
     # Spark says what is wrong with a subquery; one that reads a table by its path is refused like others.
-    rewriter = Rewriter(session, {table.root: table.log.snapshot()})
+    rewriter = Rewriter(session, {table.place.root: table.log.snapshot()})
     column = column_of(with_scans(expression, rewriter))
     where = _understood(session, path, column)
     if where is None and parsed_alike(session):
@@ -73,7 +73,7 @@ def _understood(session: SparkSession, path: str, column: Column) -> Predicate |
     """
     table = open_table(session, path)
     # Only to ask Spark what the condition comes to: this is never run.
-    rows = native_frame(session, table.log.snapshot(), table.root, table.location)
+    rows = native_frame(session, table.log.snapshot(), table.place)
     try:
         plan = rows.where(column)._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
     except AnalysisException as error:

@@ -14,7 +14,6 @@ from indextables.core.types import StructType
 from indextables.engines.spark.change.keyed_overwrite import KeyedExecutor, KeyedOverwrite
 from indextables.engines.spark.change.keyed_upsert import KeyedUpsert
 from indextables.engines.spark.change.replace_where import condition_of_text
-from indextables.engines.spark.place.hadoop import Place
 from indextables.engines.spark.place.options import WriteOptions, key_names
 from indextables.engines.spark.place.tables import SparkTable, open_table, settings_of
 from indextables.engines.spark.scan.scan_report import reads_table
@@ -153,10 +152,9 @@ class _Work:
         settings = settings_of(write.session, write.options.settings)
         config = Config.of(write=settings).validate()
         # Rows that replace others and were read from the same table would be others on a newer version.
-        derived = _replaces(write, table.log) and reads_table(write.frame, table.root)
+        derived = _replaces(write, table.log) and reads_table(write.frame, table.place.root)
         log = table.log.configured(config, replans=not derived)
-        place = Place(log.store, table.root)
-        executor = KeyedExecutor(write.session, place, write.options.parquet, write.assign)
+        executor = KeyedExecutor(write.session, table.place, write.options.parquet, write.assign)
         return cls(replace(table, log=log), log, executor, settings, derived)
 
     @property

@@ -29,6 +29,7 @@ from indextables.core.types import (
     schema_to_json,
 )
 from indextables.engines.spark.jvm.attributes import quoted
+from indextables.engines.spark.place.hadoop import Place
 from indextables.engines.spark.place.options import flag
 from indextables.engines.spark.place.tables import SparkTable, parsed_alike, snapshot_of
 from indextables.engines.spark.scan.partition_rows import partition_groups
@@ -57,11 +58,11 @@ def open_table(path: str) -> SparkTable:
     store = open_store(path)
     location = parse_location(path)
     if isinstance(store, LocalStore):
-        return SparkTable(TransactionLog(store), path, f"file://{store.uri}")
+        return SparkTable(TransactionLog(store), Place(store, f"file://{store.uri}", path))
     root = path.rstrip("/")
     if location is not None and location.family == "s3":
         root = f"s3a:{root.partition(':')[2]}"  # Hadoop's name for what everybody else calls s3
-    return SparkTable(TransactionLog(store), path, root)
+    return SparkTable(TransactionLog(store), Place(store, root, path))
 
 
 def read_table(session: Any, path: str, options: Mapping[str, Any]) -> DataFrame:
@@ -83,7 +84,7 @@ def read_table(session: Any, path: str, options: Mapping[str, Any]) -> DataFrame
         )
     parquet: dict[str, str] = {name: given[name] for name in PARQUET if name in given}
     options = {**parquet, **reader_options(snapshot), **ALL_FILES, **AS_STORED}
-    frame = _frame(session, plan, table.root, options)
+    frame = _frame(session, plan, table.place.root, options)
     return frame.where(where) if where is not None else frame
 
 

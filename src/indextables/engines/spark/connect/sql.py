@@ -115,7 +115,7 @@ def _view(session: Any, path: str, moment: Mapping[str, str]) -> str:
     """Returns the name of a view over one version of a table; the same version has the same view."""
     table = open_table(path)
     snapshot = snapshot_of(session, table, moment.get("versionAsOf"), moment.get("timestampAsOf"))
-    state = f"{table.root} {snapshot.metadata.id} {snapshot.commit_id}"
+    state = f"{table.place.root} {snapshot.metadata.id} {snapshot.commit_id}"
     name = f"{SHORT_NAME}_{zlib.crc32(state.encode()):08x}_v{snapshot.version}"
     read_table(session, path, {"versionAsOf": snapshot.version}).createOrReplaceTempView(name)
     return name

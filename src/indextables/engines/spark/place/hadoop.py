@@ -322,16 +322,18 @@ _S3_OPTIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One directory under its two names."""
+    """The directory of a table under each of its names."""
 
     store: LogStore
     root: str
     """As Hadoop's Path takes it: real names, nothing percent-encoded, no slash at the end."""
+    location: str
+    """As its user wrote it."""
 
 
 def place_of(session: SparkSession, path: str | Path) -> Place:
     """Returns the table's directory, with the cluster's own configuration; nothing is read yet."""
-    text = os.fspath(path)
+    written = text = os.fspath(path)
     conf = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
     location = parse_location(text)
     has_scheme = location is None or (location.family and not text.startswith("/"))
@@ -340,10 +342,10 @@ def place_of(session: SparkSession, path: str | Path) -> Place:
         bare = jvm_tools().path(text)
         text = str(bare.getFileSystem(conf).makeQualified(bare).toString())
         location = parse_location(text)
-    return _place(text, location, conf)
+    return Place(*_place(text, location, conf), written)
 
 
-def _place(uri: str, location: Location | None, conf: Any) -> Place:
+def _place(uri: str, location: Location | None, conf: Any) -> tuple[LogStore, str]:
     match location:
         case Location(family="file" | ""):
             return _local(uri)
@@ -355,21 +357,20 @@ def _place(uri: str, location: Location | None, conf: Any) -> Place:
             )
         case Location(family="s3", authority=bucket):
             options = s3_options(conf, bucket)
-            return Place(open_store(uri, options=options), _known_to_hadoop(uri.rstrip("/"), conf))
+            return open_store(uri, options=options), _known_to_hadoop(uri.rstrip("/"), conf)
         case Location(family="gs"):
-            return Place(open_store(uri), uri.rstrip("/"))
+            return open_store(uri), uri.rstrip("/")
         case _:
-            if _has_file_system(uri.partition(":")[0], conf):
-                return Place(HadoopStore(uri), uri.rstrip("/"))
-            return Place(open_store(uri), uri.rstrip("/"))
+            is_known = _has_file_system(uri.partition(":")[0], conf)
+            return HadoopStore(uri) if is_known else open_store(uri), uri.rstrip("/")
 
 
-def _local(text: str) -> Place:
+def _local(text: str) -> tuple[LogStore, str]:
     location = root_of(text)
     assert location is not None
     store = LocalStore(location.path)
     # With its scheme: the default file system may be another one.
-    return Place(store, f"file://{store.uri}")
+    return store, f"file://{store.uri}"
 
 
 def _known_to_hadoop(uri: str, conf: Any) -> str:

@@ -6,7 +6,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from indextables.config import PREFIX, layered
 from indextables.core.predicate.datetimes import parse_timestamp, session_zone, to_instant
 from indextables.engines.spark.jvm.gateway import application_of, jvm_tools
-from indextables.engines.spark.place.hadoop import place_of
+from indextables.engines.spark.place.hadoop import Place, place_of
 from indextables.errors import ConfigError
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -73,10 +73,7 @@ class SparkTable:
     """A table as a session sees it."""
 
     log: TransactionLog
-    location: str
-    """As its user wrote it."""
-    root: str
-    """The same as Hadoop writes it, without a slash at the end."""
+    place: Place
 
 
 def open_table(session: SparkSession, path: str) -> SparkTable:
@@ -93,7 +90,7 @@ def open_table(session: SparkSession, path: str) -> SparkTable:
         _logs[key] = log
         while len(_logs) > _KEPT:
             _logs.popitem(last=False)
-    return SparkTable(log, path, place.root)
+    return SparkTable(log, replace(place, store=log.store))
 
 
 def snapshot_of(

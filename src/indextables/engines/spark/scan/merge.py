@@ -23,7 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.core.prune.source import FileMask, as_array, as_mask
 from indextables.core.types import StructType
 from indextables.engines.spark.jvm.attributes import columns_in, quoted
-from indextables.engines.spark.place.tables import SparkTable
+from indextables.engines.spark.place.hadoop import Place
 from indextables.engines.spark.scan.lineage import FILE, SEQ, SLICE
 from indextables.engines.spark.scan.relation import Part, native_frame
 from indextables.log.state.snapshot import Snapshot
@@ -36,7 +36,7 @@ _DELETED: Final = "__indextables_deleted"
 
 def table_frame(
     session: SparkSession,
-    table: SparkTable,
+    place: Place,
     snapshot: Snapshot,
     options: Mapping[str, str] | None = None,
     *,
@@ -47,7 +47,7 @@ def table_frame(
 
     `read_optimized` shows base files alone: rows as they were when each slice was compacted last.
     """
-    return _Merge(session, table, snapshot, options or {}, with_slice).frame(
+    return _Merge(session, place, snapshot, options or {}, with_slice).frame(
         read_optimized=read_optimized
     )
 
@@ -55,7 +55,7 @@ def table_frame(
 @dataclass(frozen=True)
 class _Merge:
     session: SparkSession
-    table: SparkTable
+    place: Place
     snapshot: Snapshot
     options: Mapping[str, str]
     with_slice: bool = False
@@ -72,9 +72,7 @@ class _Merge:
     def frame(self, *, read_optimized: bool) -> DataFrame:
         slices = slices_of(self.snapshot)
         if slices is None and not self.with_slice:
-            return native_frame(
-                self.session, self.snapshot, self.table.root, self.table.location, self.options
-            )
+            return native_frame(self.session, self.snapshot, self.place, self.options)
         if slices is None:
             return self._scan("files", np.ones(self.snapshot.num_files, np.bool_))
         if read_optimized:
@@ -99,14 +97,7 @@ class _Merge:
         return self._native(part).select(*map(_column, self.names))
 
     def _native(self, part: Part) -> DataFrame:
-        return native_frame(
-            self.session,
-            self.snapshot,
-            self.table.root,
-            self.table.location,
-            self.options,
-            part=part,
-        )
+        return native_frame(self.session, self.snapshot, self.place, self.options, part=part)
 
     def _keys(self, name: str, mask: FileMask) -> DataFrame:
         """Returns the keys in these log files; where they come from is with each."""

@@ -37,7 +37,7 @@ def read_table(
         snapshot = snapshot_of(session, table, given.get("versionAsOf"), given.get("timestampAsOf"))
     parquet: dict[str, str] = {name: given[name] for name in PARQUET if name in given}
     read_optimized = flag("readOptimized", given.get("readOptimized"))
-    frame = table_frame(session, table, snapshot, parquet, read_optimized=read_optimized)
+    frame = table_frame(session, table.place, snapshot, parquet, read_optimized=read_optimized)
     return frame.where(given["where"]) if "where" in given else frame
 
 

@@ -14,6 +14,7 @@ from indextables.core.prune.source import FileMask
 from indextables.core.types import StructType, schema_to_json
 from indextables.engines.spark.jvm.callbacks import serve_callbacks
 from indextables.engines.spark.jvm.gateway import application_of, jvm_tools, nullable_schema, string_map
+from indextables.engines.spark.place.hadoop import Place
 from indextables.engines.spark.scan.file_index import TableFileIndex
 from indextables.engines.spark.scan.file_list import FileList
 from indextables.engines.spark.scan.lineage import Lineage
@@ -53,8 +54,7 @@ class Part:
 def native_frame(
     session: SparkSession,
     snapshot: Snapshot,
-    root: str,
-    location: str,
+    place: Place,
     options: Mapping[str, str] | None = None,
     *,
     part: Part | None = None,
@@ -65,9 +65,9 @@ def native_frame(
     """
     tools = jvm_tools()
     serve_callbacks(tools.gateway)
-    files = _files(session, snapshot, root, part)
+    files = _files(session, snapshot, place.root, part)
     of = None if part is None else PartOf(part.name, snapshot, part.mask)
-    scan = register(NativeScan(files.snapshot, files, location, root, of))
+    scan = register(NativeScan(files.snapshot, files, place.location, place.root, of))
     # Nullable, whatever the table says: a column that is newer than a file is NULL there, and Spark
     # would fold `z IS NULL` to FALSE.
     partition_schema = nullable_schema(tools, schema_to_json(files.partition_columns))

@@ -111,7 +111,7 @@ class Rewriter:
         options = {str(key): str(given.get(key)) for key in given.keySet().toArray()}
         pinned = None
         if self._pinned and not moment:
-            pinned = self._pinned.get(open_table(self._session, path).root)
+            pinned = self._pinned.get(open_table(self._session, path).place.root)
             self.read_pinned |= pinned is not None
         frame = read_table(self._session, path, {**options, **moment}, pinned)
         return frame._jdf.queryExecution().analyzed()  # noqa: SLF001
