@@ -135,14 +135,15 @@ class RewritePlanner:
     def _rewrite(
         self, snapshot: Snapshot, bound: Predicate, mask: np.ndarray[Any, np.dtype[np.bool_]]
     ) -> dict[str, Rewritten]:
-        splits = snapshot.splits(mask)
-        missing = [split for split in splits if split.path not in self.rewritten]
-        if missing:
+        paths = _where(snapshot, "key", mask)
+        missing = mask.copy()
+        missing[mask] = [path not in self.rewritten for path in paths]
+        if missing.any():
             config = config_for(snapshot.properties, self.options)
             target = write_target(snapshot.metadata, snapshot.version, config)
-            found = self.executor.rewrite(missing, bound, target)
-            self.rewritten |= {split.path: found.get(split.path) for split in missing}
-        results = ((split.path, self.rewritten[split.path]) for split in splits)
+            found = self.executor.rewrite(snapshot, missing, bound, target)
+            self.rewritten |= {path: found.get(path) for path in _where(snapshot, "key", missing)}
+        results = ((path, self.rewritten[path]) for path in paths)
         return {path: result for path, result in results if result is not None}
 
 

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from indextables.core.predicate.nodes import Predicate
+from indextables.core.prune.source import FileMask
 from indextables.core.stats import SplitStats
 from indextables.core.types import FieldPath, StructType
 from indextables.log.state.rows import Split
+from indextables.log.state.snapshot import Snapshot
 from indextables.parquet.write.write import Rewritten, WriteTarget, Written
 from indextables.plan.merge_rule import Piece
 
@@ -43,11 +45,11 @@ class Executor(Protocol):
         ...
 
     def rewrite(
-        self, splits: Sequence[Split], condition: Predicate, target: WriteTarget
+        self, snapshot: Snapshot, mask: FileMask, condition: Predicate, target: WriteTarget
     ) -> Mapping[str, Rewritten]:
-        """Returns each split, by its path, without the rows the bound condition is TRUE for.
+        """Returns each of these files, by its path, without the rows the bound condition is TRUE for.
 
-        A split none of whose rows it is TRUE for is left out of the answer: it stays as it is.
+        A file none of whose rows it is TRUE for is left out of the answer, and is not written: it stays as it is.
         """
         ...
 

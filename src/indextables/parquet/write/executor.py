@@ -12,11 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.core.predicate.nodes import Predicate
+from indextables.core.prune.source import FileMask
 from indextables.core.stats import SplitStats, collect_stats
 from indextables.core.stats.collect import merge_stats
 from indextables.core.types import FieldPath, StructType
 from indextables.errors import PredicateError, StorageError
 from indextables.log.state.rows import Split
+from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Add
 from indextables.parquet.read.read import ReadRequest, count_rows, read_batches
 from indextables.parquet.read.row_filter import to_row_mask
@@ -70,12 +72,13 @@ class ArrowExecutor:
         return write_splits(batches, self.store, target)
 
     def rewrite(
-        self, splits: Sequence[Split], condition: Predicate, target: WriteTarget
+        self, snapshot: Snapshot, mask: FileMask, condition: Predicate, target: WriteTarget
     ) -> dict[str, Rewritten]:
-        """Returns each split without the rows the condition is TRUE for.
+        """Returns each of these files without the rows the condition is TRUE for.
 
-        Untouched ones are left out.
+        Untouched ones are left out, and not written.
         """
+        splits = snapshot.splits(mask)
         with ThreadPoolExecutor(_THREADS, "indextables-rewrite") as pool:
             work = {s.path: pool.submit(self._rewrite, s, condition, target) for s in splits}
             try:

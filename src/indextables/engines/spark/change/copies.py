@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -34,10 +33,7 @@ def rows_with_places(
 ) -> Target:
     """Returns the rows of these files (all without a mask), each with its file and its place in it."""
     every = np.ones(snapshot.num_files, np.bool_) if mask is None else mask
-    # the name must tell two parts of one version apart
-    name = f"files {hashlib.sha256(np.packbits(every).tobytes()).hexdigest()[:16]}"
-    part = Part(name, every, lineage=True)
-    rows = native_frame(session, snapshot, place, part=part)
+    rows = native_frame(session, snapshot, place, part=Part.with_lineage(every))
     columns = [F.col(quoted(column)) for column in (*snapshot.schema.names, FILE)]
     frame = rows.select(*columns, of_file(rows, "row_index").alias(ROW))
     return Target(frame, snapshot.schema, {FILE: FILE, ROW: ROW}, (FILE, ROW))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
 from indextables.core.prune.source import FileMask
@@ -44,6 +46,12 @@ class Part:
     """Each row also says where it comes from (`lineage.COLUMNS`)."""
     is_sliced: bool = True
     """False to read every file for itself: the keys of log files, whatever their rows mean."""
+
+    @classmethod
+    def with_lineage(cls, mask: FileMask) -> Part:
+        """Returns these files, each row with where it comes from; the name tells parts of one version apart."""
+        chosen = hashlib.sha256(np.packbits(mask).tobytes()).hexdigest()[:16]
+        return cls(f"files {chosen}", mask, lineage=True)
 
     def of(self, snapshot: Snapshot) -> Snapshot:
         """Returns a snapshot of just these files."""

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.core.predicate.nodes import Predicate
+from indextables.core.prune.source import FileMask
 from indextables.core.stats import SplitStats
 from indextables.core.types import FieldPath, PrimitiveType, StructType
 from indextables.engines.spark.jvm.attributes import quoted
@@ -19,10 +20,11 @@ from indextables.engines.spark.write.cluster import cluster_splits
 from indextables.engines.spark.write.distribute import distribute
 from indextables.engines.spark.write.fit import fit, frame_schema, inside
 from indextables.engines.spark.write.native_write import NativeWriter
-from indextables.engines.spark.write.rewrite import rewrite_splits
+from indextables.engines.spark.write.rewrite import Rewrite
 from indextables.engines.spark.write.statistics import Measurement, measure
 from indextables.errors import IndexTablesError, UnsupportedTypeError
 from indextables.log.state.rows import Split
+from indextables.log.state.snapshot import Snapshot
 from indextables.parquet.write.compact import compact_slices
 from indextables.parquet.write.write import Rewritten, WriteTarget, Written
 from indextables.plan.merge_rule import Piece
@@ -79,13 +81,13 @@ class SparkExecutor:
         return self._writer.write(fitted, target)
 
     def rewrite(
-        self, splits: Sequence[Split], condition: Predicate, target: WriteTarget
+        self, snapshot: Snapshot, mask: FileMask, condition: Predicate, target: WriteTarget
     ) -> Mapping[str, Rewritten]:
-        """Returns each split without the rows the condition is TRUE for.
+        """Returns each of these files without the rows the condition is TRUE for.
 
-        Untouched ones are left out.
+        Untouched ones are left out, and not written.
         """
-        return rewrite_splits(self._writer, splits, condition, target)
+        return Rewrite(self._writer, snapshot, condition, target).run(mask)
 
     def collect(
         self, splits: Sequence[Split], schema: StructType, columns: Sequence[FieldPath]

@@ -111,10 +111,15 @@ def check_all_read(rows: int, store: LogStore, splits: Sequence[Split]) -> None:
     """StorageError if these splits have more rows than were read: what replaces them would lose the others."""
     expected = sum(row_counts(store, splits).values())
     if rows < expected:
-        raise StorageError(
-            f"{rows} of the {expected} rows of {len(splits)} files were read, so none of them is replaced",
-            hint="Table.check(deep=True) names every file that is damaged",
-        )
+        raise fewer_read(rows, expected, len(splits))
+
+
+def fewer_read(rows: int, expected: int, files: int) -> StorageError:
+    """Returns the error of a read that lost rows of files which were to be replaced."""
+    return StorageError(
+        f"{rows} of the {expected} rows of {files} files were read, so none of them is replaced",
+        hint="Table.check(deep=True) names every file that is damaged",
+    )
 
 
 def row_counts(store: LogStore, splits: Sequence[Split]) -> dict[str, int]:

@@ -1,52 +1,96 @@
-"""Splits without some of their rows, as one Spark job for all of them."""
+"""Splits without some of their rows: those that hold such a row are found first, and only they are written anew."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
-from pyspark.sql import Observation
+import numpy as np
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.predicate.to_sql import to_spark_sql
+from indextables.core.prune.source import FileMask
 from indextables.engines.spark.jvm.attributes import quoted
-from indextables.engines.spark.write.file_rows import GROUP, check_all_read, read_groups, row_counts
+from indextables.engines.spark.scan.lineage import FILE
+from indextables.engines.spark.scan.relation import Part, native_frame
+from indextables.engines.spark.write.file_rows import GROUP, fewer_read, row_counts
 from indextables.engines.spark.write.native_write import NativeWriter, NewFile, as_written
 from indextables.log.state.rows import Split
+from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Add
 from indextables.parquet.write.write import Rewritten, WriteTarget, Written
-from indextables.storage.base import LogStore
 
 
-def rewrite_splits(
-    writer: NativeWriter, splits: Sequence[Split], condition: Predicate, target: WriteTarget
-) -> dict[str, Rewritten]:
-    """Returns each split without the rows the condition is TRUE for; untouched ones are left out."""
-    store = writer.place.store
-    seen = Observation()
-    rows = read_groups(writer.session, writer.place, [[split] for split in splits], target)
-    rows = rows.observe(seen, F.count(F.lit(1)).alias("rows"))
-    kept = rows.where(~F.coalesce(F.expr(to_spark_sql(condition)), F.lit(False)))
-    columns = [F.col(quoted(name)) for name in (*target.file_schema.names, GROUP)]
-    with writer.directory(target) as location:
-        writer.run(kept.select(columns), [GROUP], location)
-        by_split = group_files(writer.new_files(target), target)
-        check_all_read(seen.get["rows"], store, splits)
-        counts = row_counts(store, splits)
-    found = {}
-    for number, split in enumerate(splits):
-        files = by_split.get(number, [])
-        removed = counts[split.path] - sum(file.stats.num_records or 0 for file in files)
-        if removed:
-            found[split.path] = Rewritten(_in_place_of(split, files, target), removed)
-        else:
-            _discard(store, files)
-    return found
+@dataclass(frozen=True)
+class Rewrite:
+    """Rows to be removed from some files of one version."""
+
+    writer: NativeWriter
+    snapshot: Snapshot
+    condition: Predicate
+    target: WriteTarget
+
+    def run(self, mask: FileMask) -> dict[str, Rewritten]:
+        """Returns each of these files without the rows the condition is TRUE for; untouched ones are left out."""
+        matching = self._matching(mask)
+        if not matching:
+            return {}
+        splits = dict(zip(sorted(matching), self._splits(matching), strict=True))
+        records = row_counts(self.writer.place.store, list(splits.values()))
+        left = {n: records[split.path] - matching[n] for n, split in splits.items()}
+        files = self._kept({n: rows for n, rows in left.items() if rows > 0})
+        return {
+            split.path: Rewritten(_in_place_of(split, files.get(n, []), self.target), matching[n])
+            for n, split in splits.items()
+        }
+
+    def _matching(self, mask: FileMask) -> dict[int, int]:
+        """Returns how many rows the condition is TRUE for, by the number of the file, where there are any.
+
+        Of the columns only those of the condition are read, and what Spark can skip in a file is skipped.
+        """
+        rows = self._rows(mask).where(self._is_true)
+        return {row[FILE]: row["count"] for row in rows.groupBy(FILE).count().collect()}
+
+    def _kept(self, left: Mapping[int, int]) -> dict[int, list[NewFile]]:
+        """Returns what is left of these files, by their numbers; `left` says how many rows that are.
+
+        StorageError if fewer were read: what replaces a file would lose the others.
+        """
+        if not left:
+            return {}
+        kept = self._rows(self._mask(left)).where(~F.coalesce(self._is_true, F.lit(False)))
+        columns = [F.col(quoted(name)) for name in self.target.file_schema.names]
+        with self.writer.directory(self.target) as location:
+            self.writer.run(kept.select(*columns, F.col(FILE).alias(GROUP)), [GROUP], location)
+            files = group_files(self.writer.new_files(self.target), self.target)
+            for number, expected in left.items():
+                found = sum(file.stats.num_records or 0 for file in files.get(number, []))
+                if found < expected:
+                    raise fewer_read(found, expected, 1)
+        return files
+
+    def _rows(self, mask: FileMask) -> DataFrame:
+        writer = self.writer
+        return native_frame(writer.session, self.snapshot, writer.place, part=Part.with_lineage(mask))
+
+    @property
+    def _is_true(self) -> Column:
+        return F.expr(to_spark_sql(self.condition))
+
+    def _mask(self, numbers: Any) -> FileMask:
+        mask = np.zeros(self.snapshot.num_files, np.bool_)
+        mask[list(numbers)] = True
+        return mask
+
+    def _splits(self, numbers: Any) -> list[Split]:
+        return self.snapshot.splits(self._mask(numbers))
 
 
-def group_files(files: Sequence[NewFile], target: WriteTarget) -> dict[int, list[NewFile]]:
+def group_files(files: list[NewFile], target: WriteTarget) -> dict[int, list[NewFile]]:
     """Returns the files by the group whose rows they hold: it is in the name of their directory."""
     found: dict[int, list[NewFile]] = {}
     for file in files:
@@ -55,7 +99,7 @@ def group_files(files: Sequence[NewFile], target: WriteTarget) -> dict[int, list
     return found
 
 
-def _in_place_of(split: Split, files: Sequence[NewFile], target: WriteTarget) -> Written:
+def _in_place_of(split: Split, files: list[NewFile], target: WriteTarget) -> Written:
     written = as_written(files, target, lambda _: split.partition_values)
     return replace(written, adds=tuple(_as_old_as(split, add) for add in written.adds))
 
@@ -63,9 +107,3 @@ def _in_place_of(split: Split, files: Sequence[NewFile], target: WriteTarget) ->
 def _as_old_as(split: Split, add: Add) -> Add:
     """Returns the new file keeps the age of the rows it holds: newer log files still win over it."""
     return replace(add, seq=split.seq, file_group=split.file_group, kind=split.kind)
-
-
-def _discard(store: LogStore, files: Sequence[NewFile]) -> None:
-    for file in files:
-        with suppress(Exception):
-            store.delete(file.key)
