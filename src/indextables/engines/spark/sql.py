@@ -16,8 +16,8 @@ from indextables.config import Config
 from indextables.engines.spark.jvm.attributes import quoted
 from indextables.engines.spark.jvm.gateway import jvm_tools
 from indextables.engines.spark.place.tables import is_ours, open_table, settings_of
+from indextables.engines.spark.scan.explain_labels import describing
 from indextables.engines.spark.scan.reader import read_table
-from indextables.engines.spark.scan.ui_labels import describing
 from indextables.engines.spark.statement import statement_reader as dml
 from indextables.engines.spark.statement.plan_rewrite import Rewriter, frame_of, name_path
 from indextables.engines.spark.statement.statements import nothing

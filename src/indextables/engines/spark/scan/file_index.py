@@ -13,8 +13,8 @@ import numpy as np
 
 from indextables.engines.spark.jvm.callbacks import jvm_callback
 from indextables.engines.spark.jvm.gateway import jvm_tools
+from indextables.engines.spark.scan.explain_labels import splits_read
 from indextables.engines.spark.scan.native_scan import NativeScan
-from indextables.engines.spark.scan.ui_labels import splits_read
 
 
 class TableFileIndex:

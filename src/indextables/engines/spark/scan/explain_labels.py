@@ -1,14 +1,14 @@
-"""What a plan and the Spark UI show as the location: `IndexTables[/data/t] v12, 3 of 400 splits`.
+"""What EXPLAIN shows as the location of a scan: `IndexTables[/data/t] v12, 3 of 400 splits`.
 
 Spark asks an index for its location when it describes a scan, before it asks for the files, and does
-not say which scan it describes. So the query is looked through once for its scans, whatever their
-number. The scan that is described lists its files now instead of a moment later, and is counted.
+not say which scan it describes. So the plan is looked through once for its scans. The scan that is
+described lists its files now instead of a moment later, and is counted. A query that runs is not asked
+anything: its label is `400 splits`, and Spark's own metric has the number of files it reads.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,12 +16,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from pyspark import SparkContext
-
 from indextables.engines.spark.jvm.gateway import JvmTools, jvm_tools
 
 _logger: Final = logging.getLogger(__name__)
-_EXECUTION: Final = "spark.sql.execution.id"
 # Spark describes the scans of a plan in their order, so one of the next few is the one at hand.
 _NEXT: Final = 3
 
@@ -61,8 +58,6 @@ class Query:
 
 _explained: Final[dict[int, Query]] = {}
 """By the thread of the JVM that prints them: queries that are printed without being run."""
-_running: Final = threading.local()
-"""The query that was described last. A thread that answers callbacks serves one thread of the JVM."""
 
 
 @contextmanager
@@ -88,7 +83,7 @@ def splits_read(index: Any) -> str | None:
     first one is made. The others speak for all scans of the index in the query.
     """
     try:
-        query = _current()
+        query = _explained.get(_thread()) if _explained else None
         if query is None:
             return None
         scan = query.described_now()
@@ -120,21 +115,6 @@ def _number(scan: Any) -> int:
     return int(_handles(jvm_tools()).identity(scan.relation().location()))
 
 
-def _current() -> Query | None:
-    """Returns the query that is described at hand: the one of `explain`, or the one that starts to run."""
-    if _explained and (explained := _explained.get(_thread())):
-        return explained
-    context = SparkContext._active_spark_context  # noqa: SLF001
-    number = None if context is None else context.getLocalProperty(_EXECUTION)
-    if number is None:
-        return None
-    if getattr(_running, "number", None) != number:
-        execution = _handles(jvm_tools()).execution(int(number))
-        _running.number = number
-        _running.query = None if execution is None else Query(execution)
-    return _running.query  # type: ignore[no-any-return]
-
-
 def _scans(plan: Any) -> Iterator[Any]:
     """Yields the scans of Parquet in a physical plan, in the order they are printed.
 
@@ -160,7 +140,6 @@ class _Handles:
     current_thread: Any
     holds_lock: Any
     identity: Any
-    execution: Any
 
 
 @lru_cache(maxsize=1)
@@ -170,5 +149,4 @@ def _handles(tools: JvmTools) -> _Handles:
         thread.currentThread,
         thread.holdsLock,
         tools.lookup("java.lang.System").identityHashCode,
-        tools.lookup("org.apache.spark.sql.execution.SQLExecution").getQueryExecution,
     )
