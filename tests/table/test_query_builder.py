@@ -340,7 +340,7 @@ MISTAKES = [
     (lambda: q[q["i"] ** 0.5 > 2].execute(DATA), "exponent"),
     (lambda: q.apply("x", q["i"] > 1).execute(DATA), "not a number"),
     (lambda: q.agg({"i": "sum"}), "needs a groupby"),
-    (lambda: q.groupby("g").execute(DATA), "without agg"),
+    (lambda: q.groupby("g").execute(DATA), "needs agg"),
     (lambda: q.groupby("g").agg({"i": "median"}), "not an aggregation"),
     (lambda: q.groupby("g").agg({"s": "sum"}).execute(DATA), "not a number"),
     (lambda: q.columns(["zz"]).execute(DATA), "no column"),

@@ -24,7 +24,7 @@ from indextables.errors import StorageError
 from indextables.ops.shared.commit import CommitResult
 
 OutputFormat: TypeAlias = Literal["table", "json"]
-Row: TypeAlias = Mapping[str, Any]
+Row: TypeAlias = Mapping[str, object]
 Advance: TypeAlias = Callable[[int, int], None]
 """Called with (done, total) while long work goes on."""
 Command = TypeVar("Command", bound=Callable[..., Any])

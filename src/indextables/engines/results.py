@@ -1,22 +1,26 @@
-"""Arrow results handed to libraries that are installed only if the user wants them."""
+"""Arrow results for libraries that are installed only if the user wants them."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 from indextables.engines.optional import require
 
 _LONGEST_DOUBLE: Final = 2**53
-"""Beyond it not every integer is a double."""
+"""Beyond it, a double cannot hold every integer."""
 
 
-def pandas_frame(table: pa.Table) -> Any:
-    """Returns the rows as a pandas DataFrame, every value as it is.
+def pandas_frame(table: pa.Table) -> pd.DataFrame:
+    """Returns the rows as a pandas DataFrame without changing a value.
 
-    Integers beside NULL are doubles in pandas; where that would change one the column is an `Int64`.
+    An integer column with NULLs becomes doubles in pandas. Where that would change a number, it becomes
+    an `Int64` column instead.
     """
     pandas = require("pandas")
     frame = table.to_pandas()
@@ -39,6 +43,6 @@ def polars_frame(table: pa.Table) -> Any:
 
 
 def duckdb_relation(reader: pa.RecordBatchReader, connection: Any | None) -> Any:
-    """Returns the rows as a DuckDB relation, read as DuckDB asks for them, once."""
+    """Returns the rows as a DuckDB relation, which reads them once and only as it needs them."""
     duckdb = require("duckdb")
     return (connection or duckdb.default_connection()).from_arrow(reader)

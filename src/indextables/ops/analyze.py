@@ -94,7 +94,7 @@ def analyze(
     *,
     rebuild: bool = False,
     progress: Progress | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> CommitResult:
     """Commits statistics for the splits that lack them; nothing, if none do.
 

@@ -23,7 +23,7 @@ def append(
     data: Any,
     *,
     merge_schema: bool = False,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     txn: Txn | None = None,
 ) -> CommitResult:
     """Commits the rows of `data`; nothing, if there are none and nothing else changes.

@@ -60,7 +60,7 @@ def compact(
     *,
     threshold: Threshold | None = None,
     progress: Callable[[int, int], None] | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> CommitResult:
     """Commits the same rows without log files; nothing, if no slice reaches the threshold.
 

@@ -43,7 +43,7 @@ def new_metadata(
     partition_by: Sequence[str] = (),
     record_key: Sequence[str] = (),
     merge_mode: str | None = None,
-    properties: Mapping[str, Any] | None = None,
+    properties: Mapping[str, object] | None = None,
     name: str | None = None,
     description: str | None = None,
 ) -> Metadata:

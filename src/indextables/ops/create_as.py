@@ -22,7 +22,7 @@ def create_as(
     data: Any,
     metadata: Metadata,
     *,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     txn: Txn | None = None,
 ) -> CommitResult:
     """Returns version 0 of a table with these rows.

@@ -40,7 +40,7 @@ def delete(
     executor: Executor,
     condition: Condition,
     *,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> CommitResult:
     """Commits the table without the rows the condition is TRUE for; nothing, if there are none."""
     snapshot = log.snapshot()
@@ -56,7 +56,7 @@ def overwrite(
     condition: Condition | SamePartitions,
     *,
     merge_schema: bool = False,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     txn: Txn | None = None,
 ) -> CommitResult:
     """Commits `data` in place of the rows the condition is TRUE for.
@@ -97,7 +97,7 @@ class RewritePlanner:
     executor: Executor
     condition: Condition
     operation: str
-    options: Mapping[str, Any] | None = None
+    options: Mapping[str, object] | None = None
     written: Written = field(default_factory=Written)
     written_with: Metadata | None = None
     txn: Txn | None = None

@@ -63,7 +63,7 @@ def optimize(
     *,
     clustering: Clustering | None = None,
     target_bytes: int | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> CommitResult:
     """Commits the same rows in better splits; nothing, if they are good already."""
     snapshot = log.snapshot()

@@ -23,7 +23,7 @@ def replace_table(
     data: Any,
     metadata: Metadata,
     *,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> CommitResult:
     """Commits `data` as all there is in the table, with the schema of `metadata`.
 

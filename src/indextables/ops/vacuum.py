@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow.compute as pc
 
@@ -42,7 +41,7 @@ def vacuum(
     *,
     apply: bool = False,
     allow_short_retention: bool = False,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> VacuumPlan:
     """Returns the files nobody needs; with `apply` they are gone afterwards.

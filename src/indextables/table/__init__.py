@@ -1,1 +1,1 @@
-"""Holds what users hold: the table and its scans."""
+"""What users hold: the table, its scans and its queries."""

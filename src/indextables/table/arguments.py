@@ -1,4 +1,4 @@
-"""What users hand in, as what the rest of the library takes: places, moments and conditions."""
+"""Turns what users hand in into what the rest of the library takes: locations, moments and conditions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from indextables.core.domain.column_domain import ColumnDomain
 from indextables.core.predicate.col import Column
@@ -22,23 +22,26 @@ from indextables.storage.open import open_store
 Location: TypeAlias = str | os.PathLike[str] | LogStore
 Moment: TypeAlias = int | str | dt.datetime
 Names: TypeAlias = str | Sequence[str]
+Where: TypeAlias = str | Predicate | Column | ColumnDomain | None
+"""A condition as users write it; None chooses every row."""
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total) as work goes on."""
 
 
-def store_of(path: Location, options: Mapping[str, Any] | None) -> LogStore:
-    """Returns the store at a path or URI; a store is itself."""
+def store_of(path: Location, options: Mapping[str, object] | None) -> LogStore:
+    """Returns the store at a path or URI; a store is returned as it is."""
     if isinstance(path, str | os.PathLike):
         return open_store(os.fspath(path), options=options)
     if not hasattr(path, "put_if_absent"):
         raise ConfigError(
-            f"a {type(path).__name__} is not the place of a table", hint="pass a path, a URI or a store"
+            f"a {type(path).__name__} cannot be the location of a table",
+            hint="pass a path, a URI or a store",
         )
     return path
 
 
-def settings_of(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Options or properties by name."""
+def settings_of(given: Mapping[str, object] | None) -> Mapping[str, object]:
+    """Returns the options or properties that were given by name; ConfigError if they are anything else."""
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
@@ -50,16 +53,16 @@ def settings_of(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 
 def names_of(names: Names) -> tuple[str, ...]:
-    """Returns names of columns; a text alone is one name, not its letters."""
+    """Returns column names; a text alone is one name, not a sequence of letters."""
     return (names,) if isinstance(names, str) else tuple(names)
 
 
 def point_in_time(
     version: int | None, moment: Moment | None
 ) -> tuple[int | None, int | dt.datetime | None]:
-    """Returns a version, a moment (milliseconds or aware datetime.
+    """Returns the version, or the moment as milliseconds or an aware datetime; (None, None) means now.
 
-    Text is read as ISO), or neither: now.
+    Text is read as an ISO moment. ConfigError if both are given, or one cannot be understood.
     """
     if version is not None and moment is not None:
         raise ConfigError("a version and a timestamp exclude each other", hint="leave one of them out")
@@ -80,21 +83,21 @@ def point_in_time(
 
 
 def count_of(limit: int | None) -> int | None:
-    """Returns how many there may be at most; None for all."""
+    """Returns the largest number of results wanted; None means all of them."""
     if limit is not None and (not isinstance(limit, int) or not 0 <= limit <= sys.maxsize):
         raise ConfigError(f"{limit!r} is not a limit", hint="pass a whole number, or None for all")
     return limit
 
 
-def condition_of(where: Any, timezone: str) -> Predicate | ColumnDomain | None:
-    """Returns a condition in any of the forms users write it."""
+def condition_of(where: Where, timezone: str) -> Predicate | ColumnDomain | None:
+    """Returns a condition from any of the forms users may write it in."""
     match where:
         case str():
             return parse_predicate(where, timezone)
         case Column():
             return BoolRef(Ref(where.path))
         case None | ColumnDomain() | Node():
-            return where  # type: ignore[return-value] # every Node is part of the union
+            return where
         case _:
             raise PredicateError(
                 f"a {type(where).__name__} is not a condition",
@@ -102,8 +105,8 @@ def condition_of(where: Any, timezone: str) -> Predicate | ColumnDomain | None:
             )
 
 
-def predicate_of(where: Any, timezone: str) -> Predicate | None:
-    """Returns the same as a predicate."""
+def predicate_of(where: Where, timezone: str) -> Predicate | None:
+    """Returns a condition as a predicate, whichever form it was written in."""
     condition = condition_of(where, timezone)
     return condition.to_predicate() if isinstance(condition, ColumnDomain) else condition
 
@@ -111,7 +114,7 @@ def predicate_of(where: Any, timezone: str) -> Predicate | None:
 def not_a_table(
     store: LogStore, error: TableNotFoundError | NotATableError
 ) -> TableNotFoundError | NotATableError:
-    """Returns the error, or a better one if what is there is a table of another format."""
+    """Returns the error, or a better one if the directory holds a table of another format."""
     found = foreign_format(store)
     if found is None:
         return error

@@ -1,12 +1,15 @@
-"""Plans and scans of a table: which files, and their rows in whatever form the user wants."""
+"""Plans and scans of a table: which files a query needs, and their rows in the form the user wants."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.types import StructType, resolve
@@ -22,19 +25,19 @@ from indextables.storage.base import LogStore
 
 @dataclass(frozen=True)
 class TablePlan:
-    """The files a condition needs, why the others were left out, and the way to read them."""
+    """The files a condition needs and why the others were left out; `scan` reads them."""
 
     plan: Plan
     store: LogStore
 
     @property
     def files(self) -> list[Split]:
-        """Returns the splits that have to be opened, in the table's order."""
+        """Returns the splits that must be opened, in the table's order."""
         return self.plan.files
 
     @property
     def report(self) -> PruneReport:
-        """Returns how many splits and bytes were left out, and on what grounds."""
+        """Returns how many splits and bytes were skipped, and why."""
         return self.plan.report
 
     @property
@@ -43,7 +46,7 @@ class TablePlan:
         return self.plan.snapshot
 
     def scan(self, columns: Sequence[str] | None = None) -> Scan:
-        """Returns the rows of these files that satisfy the condition."""
+        """Returns the rows of these files that satisfy the condition, not read yet."""
         schema = self.snapshot.schema
         names = schema.names if columns is None else tuple(_top_level(schema, name) for name in columns)
         return Scan(self, names)
@@ -52,23 +55,23 @@ class TablePlan:
         return f"Plan({self.report})"
 
 
-def _top_level(schema: Any, name: str) -> str:
+def _top_level(schema: StructType, name: str) -> str:
     (found,), _ = resolve(schema, (name,))
     return found
 
 
 @dataclass(frozen=True)
 class Scan:
-    """Rows to be read; nothing is opened before a `to_…` method is called, each reads anew.
+    """Rows to be read. Nothing is opened before a `to_…` method is called, and each call reads anew.
 
-    Rows come in the order of their commits, then of splits, then of their position; those of a slice
-    with log files all come where its oldest file is.
+    Rows come in the order of their commits, then of their splits, then of their position. The rows of a
+    slice with delta files all come where its oldest file stands.
     """
 
     plan: TablePlan
     columns: tuple[str, ...]
     filter_rows: bool = True
-    """False: whoever takes the rows filters them; files are skipped all the same."""
+    """False leaves it to the caller to filter the rows; files are skipped either way."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -76,17 +79,17 @@ class Scan:
         return self._request.result_schema
 
     def to_batches(self) -> pa.RecordBatchReader:
-        """Returns the rows as a stream; memory stays bounded whatever the size of the table."""
+        """Returns the rows as a stream; memory stays bounded however large the table is."""
         self._count_pruned()
         return pa.RecordBatchReader.from_batches(
             self.schema, read_batches(self._request, units_of(self.plan.plan))
         )
 
     def to_arrow(self) -> pa.Table:
-        """Returns all rows in memory."""
+        """Returns all rows as an Arrow table."""
         return self.to_batches().read_all()
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """Returns all rows as a pandas DataFrame."""
         return pandas_frame(self.to_arrow())
 
@@ -95,16 +98,16 @@ class Scan:
         return polars_frame(self.to_arrow())
 
     def to_duckdb(self, connection: Any | None = None) -> Any:
-        """Returns the rows as a relation of this connection (DuckDB's default one without)."""
+        """Returns the rows as a relation of this connection, or of DuckDB's default one."""
         return duckdb_relation(self.to_batches(), connection)
 
     def count(self) -> int:
-        """Returns the number of rows; without a condition the log usually knows it."""
+        """Returns the number of rows; without a condition, the log usually knows it."""
         self._count_pruned()
         return count_rows(replace(self._request, columns=()), units_of(self.plan.plan))
 
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """Any library that speaks Arrow's stream interface can take the scan itself."""
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Returns the rows as an Arrow stream, so that any library that reads such streams takes the scan itself."""
         return self.to_batches().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
@@ -125,22 +128,22 @@ class Scan:
 
 
 class Query(Protocol):
-    """What a table needs of a query to run it (`indextables.QueryBuilder` has it)."""
+    """What a table needs of a query to run it; `indextables.QueryBuilder` provides it."""
 
     def pruning_predicate(self, schema: StructType, index_column: str | None = None) -> Predicate:
-        """Returns what every row satisfies that any later step sees."""
+        """Returns a condition that every row seen by any later step satisfies."""
         ...
 
     def needed_columns(
         self, schema: StructType, index_column: str | None = None
     ) -> tuple[str, ...] | None:
-        """Returns the columns to read; None for all."""
+        """Returns the columns to read; None means all of them."""
         ...
 
     def execute(
         self, data: pa.Table, *, index_column: str | None = None, timezone: str = "UTC"
     ) -> pa.Table:
-        """Returns the result over these rows."""
+        """Returns the result of the query over these rows."""
         ...
 
 
@@ -154,14 +157,14 @@ class QueryResult:
     timezone: str
 
     def to_arrow(self) -> pa.Table:
-        """Returns the result in memory."""
+        """Returns the result as an Arrow table."""
         snapshot = self.plan.snapshot
         columns = self.query.needed_columns(snapshot.schema, self.index_column)
         # The query filters by its own rules, so rows are handed to it as they are.
         rows = replace(self.plan.scan(columns), filter_rows=False).to_arrow()
         return self.query.execute(rows, index_column=self.index_column, timezone=self.timezone)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """Returns the result as a pandas DataFrame."""
         return pandas_frame(self.to_arrow())
 
@@ -170,12 +173,12 @@ class QueryResult:
         return polars_frame(self.to_arrow())
 
     def to_duckdb(self, connection: Any | None = None) -> Any:
-        """Returns the result as a relation of this connection (DuckDB's default one without)."""
+        """Returns the result as a relation of this connection, or of DuckDB's default one."""
         return duckdb_relation(self.to_arrow().to_reader(), connection)
 
     @property
-    def data(self) -> Any:
-        """Returns the result as a pandas DataFrame, under the name ArcticDB's users know."""
+    def data(self) -> pd.DataFrame:
+        """Returns the result as a pandas DataFrame, under the name that ArcticDB's users know."""
         return self.to_pandas()
 
     def __repr__(self) -> str:

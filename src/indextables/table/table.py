@@ -1,10 +1,12 @@
-"""The handle users hold: each call sees the newest version of the table."""
+"""The handle users hold. Each call sees the newest version of the table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
 
 from indextables.config import TARGET_FILE_SIZE, Config, layered
 from indextables.core.types import StructType
@@ -39,6 +41,7 @@ from indextables.table.arguments import (
     Moment,
     Names,
     Progress,
+    Where,
     condition_of,
     count_of,
     names_of,
@@ -55,25 +58,30 @@ if TYPE_CHECKING:
     from indextables.engines.arrow.dataset import TableDataset
 
 
-# What keeps a table in shape: better files, statistics, history, and the way back.
+# What keeps a table in shape: better files, statistics, history, and returning to older versions.
 
 
 class Upkeep:
-    """The part of a table's handle that is about its files and its history.
+    """The methods of a table that look after its files and its history. `Table` adds those that read and write rows."""
 
-    Rows are written elsewhere.
-    """
-
-    def __init__(self, store: LogStore, options: Mapping[str, Any] | None) -> None:
+    def __init__(self, store: LogStore, options: Mapping[str, object] | None) -> None:
         self._store = store
         self._session = dict(settings_of(options))
         self._log = TransactionLog(store, Config.of(session=self._session))
         self._executor: Executor = ArrowExecutor(store)
 
     def on(self, spark: Any) -> Self:
-        """Returns the same table with its work done as jobs of a Spark session: optimize, compact, analyze, delete.
+        """Returns the same table with its work done as jobs of a Spark session.
 
-        What it appends or overwrites with are then Spark DataFrames.
+        Args:
+            spark: The session that runs the jobs. `append`, `overwrite` and `upsert` then take its DataFrames.
+
+        Returns:
+            A handle of its own; this one still works in this process.
+
+        Example:
+            >>> import indextables as it
+            >>> it.Table("/data/trips").on(spark).optimize()  # doctest: +SKIP
         """
         from indextables.engines.spark.write.executor import (  # noqa: PLC0415 - loads pyspark
             spark_executor,
@@ -85,18 +93,42 @@ class Upkeep:
 
     def optimize(
         self,
-        where: Any = None,
+        where: Where = None,
         *,
         z_order_by: Names | None = None,
         hilbert_by: Names | None = None,
         target_size: int | str | None = None,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, object] | None = None,
         timezone: str = "UTC",
     ) -> CommitResult:
-        """Returns the same rows in better splits: small ones packed together, or all laid along a curve.
+        """Writes the same rows in better splits: packs small ones together, or sorts all rows along a curve.
 
-        A curve through some columns lets a condition on any of them skip splits; Hilbert's keeps rows
-        closer together than Z-order and takes a little longer. `where` chooses the splits to work on.
+        A curve through several columns lets a condition on any of them skip splits. Hilbert's curve keeps
+        rows closer together than Z-order and takes a little longer.
+
+        Args:
+            where: Work only on the splits that may hold a row for which this condition is TRUE.
+            z_order_by: Sort along a Z-order curve through these columns.
+            hilbert_by: Sort along a Hilbert curve through these columns.
+            target_size: The size of a new split, in bytes or as text such as "128MB".
+            options: Settings for this call.
+            timezone: The time zone of timestamps in `where`.
+
+        Returns:
+            The commit; nothing is committed if the splits are good as they are.
+
+        Raises:
+            ConfigError: Both curves were given, or a setting is wrong.
+            CommitConflictError: Another writer changed the splits meanwhile.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://optimize", pa.schema({"n": pa.int64()}))
+            >>> for n in range(3):
+            ...     _ = table.append(pa.table({"n": [n]}))
+            >>> table.optimize().metrics["numRemovedFiles"]
+            3
         """
         if z_order_by is not None and hilbert_by is not None:
             raise ConfigError("z_order_by and hilbert_by exclude each other", hint="choose one curve")
@@ -113,18 +145,39 @@ class Upkeep:
 
     def compact(
         self,
-        where: Any = None,
+        where: Where = None,
         *,
         min_logs: int = 1,
         min_percent: float = 0,
         progress: Progress | None = None,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, object] | None = None,
         timezone: str = "UTC",
     ) -> CommitResult:
-        """Folds log files into new base files, so that reading needs no merging; no row changes.
+        """Writes each slice with delta files as one new base file, so that reading it merges nothing. No row changes.
 
-        Of the slices that may show a row `where` is TRUE for, those with at least `min_logs` log files
-        whose size is at least `min_percent` of the base's.
+        Args:
+            where: Compact only slices that may show a row for which this condition is TRUE.
+            min_logs: Leave slices with fewer delta files alone.
+            min_percent: Leave slices alone whose delta files are smaller than this share of the base file.
+            progress: Called with the number of slices compacted and of all to compact.
+            options: Settings for this call.
+            timezone: The time zone of timestamps in `where`.
+
+        Returns:
+            The commit; nothing is committed if no slice qualifies.
+
+        Raises:
+            ConfigError: A threshold or a setting is wrong.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("city", pa.string())])
+            >>> table = it.Table.create("memory://compact", schema, record_key="id")
+            >>> for city in ("Oslo", "Rome"):
+            ...     _ = table.upsert(pa.table({"id": [1], "city": [city]}))
+            >>> table.compact().metrics["numCompactedSlices"]
+            1
         """
         return compact(
             self._log,
@@ -141,9 +194,30 @@ class Upkeep:
         *,
         rebuild: bool = False,
         progress: Progress | None = None,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> CommitResult:
-        """Builds the statistics that splits lack, from their rows; `rebuild` does all of them anew."""
+        """Computes the statistics that splits lack, from their rows, and commits them. No data is rewritten.
+
+        Args:
+            columns: The columns to compute them for; by default those a write would collect.
+            rebuild: Compute them for every split, even where they are complete.
+            progress: Called with the number of splits read and of all to read.
+            options: Settings for this call.
+
+        Returns:
+            The commit; nothing is committed if no split lacks any.
+
+        Raises:
+            UnknownColumnError: A column is not in the table, or is a partition column.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://analyze", pa.schema({"n": pa.int64()}))
+            >>> _ = table.append(pa.table({"n": [1, 2]}))
+            >>> table.analyze(rebuild=True).metrics["numAnalyzedFiles"]
+            1
+        """
         return _analyze.analyze(
             self._log,
             self._executor,
@@ -154,34 +228,128 @@ class Upkeep:
         )
 
     def drop_statistics(self, columns: Names) -> CommitResult:
-        """Removes what the log says of the values of these columns; queries stay correct."""
+        """Removes the statistics of some columns from the log. Queries stay correct and skip less.
+
+        Args:
+            columns: The columns; a struct stands for all its fields.
+
+        Returns:
+            The commit; nothing is committed if there are no such statistics.
+
+        Raises:
+            UnknownColumnError: A column is not in the table, or is a partition column.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://drop_statistics", pa.schema({"n": pa.int64()}))
+            >>> _ = table.append(pa.table({"n": [1, 2]}))
+            >>> table.drop_statistics("n").version
+            2
+        """
         return _analyze.drop_statistics(self._log, names_of(columns))
 
     def statistics_info(self) -> list[_analyze.ColumnStatistics]:
-        """Per column, how many splits have statistics."""
+        """Returns how many splits have statistics, for each column.
+
+        Returns:
+            One entry for each column and nested field. Partition columns are left out: the log has their values.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://statistics_info", pa.schema({"n": pa.int64()}))
+            >>> _ = table.append(pa.table({"n": [1, 2]}))
+            >>> [(found.column, found.complete) for found in table.statistics_info()]
+            [(('n',), 1)]
+        """
         return _analyze.statistics_info(self._log.snapshot())
 
     def restore(self, version: int | None = None, *, timestamp: Moment | None = None) -> CommitResult:
-        """Makes the table what it was at a version or a moment, in a new version.
+        """Brings back the rows of an older version, as a new version.
 
-        A schema that has only grown since stays; rows of that time have NULL in newer columns.
+        Columns that were added since then stay, and restored rows have NULL in them.
+
+        Args:
+            version: The version to go back to.
+            timestamp: The moment to go back to, instead of a version.
+
+        Returns:
+            The commit.
+
+        Raises:
+            ConfigError: Neither or both were given.
+            VersionNotFoundError: The log no longer has that version.
+            ObjectNotFoundError: Data files of that version are gone.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://restore", pa.schema({"n": pa.int64()}))
+            >>> _ = table.append(pa.table({"n": [1]}))
+            >>> _ = table.delete("true")
+            >>> _ = table.restore(version=1)
+            >>> table.scan().to_arrow()["n"].to_pylist()
+            [1]
         """
         if (version is None) == (timestamp is None):
             raise ConfigError("restore needs a version or a timestamp", hint="restore(version=12)")
         return restore(self._log, self._log.snapshot(*point_in_time(version, timestamp)))
 
     def rollback(self, version: int) -> CommitResult:
-        """Undoes what one version did; an error names the later version that builds on it."""
+        """Undoes what one version did and keeps what later versions did.
+
+        Args:
+            version: The version to undo.
+
+        Returns:
+            The commit.
+
+        Raises:
+            CommitConflictError: A later version builds on it; the error names that version.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://rollback", pa.schema({"n": pa.int64()}))
+            >>> for n in (1, 2):
+            ...     _ = table.append(pa.table({"n": [n]}))
+            >>> _ = table.rollback(1)
+            >>> table.scan().to_arrow()["n"].to_pylist()
+            [2]
+        """
         return rollback(self._log, version)
 
     def checkpoint(self) -> int:
-        """Writes a checkpoint of the newest version and returns that version."""
+        """Writes a checkpoint of the newest version, so that opening the table reads fewer commits.
+
+        Returns:
+            The version of the checkpoint.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> it.Table.create("memory://checkpoint", pa.schema({"n": pa.int64()})).checkpoint()
+            0
+        """
         return self._log.checkpoint().version
 
     def truncate_time_travel(self, *, apply: bool = False) -> TruncationPlan:
-        """Returns the log files only older versions need.
+        """Lists the files of the log that only older versions need, and deletes them if told to.
 
-        With `apply=True` the newest version is all there is.
+        Args:
+            apply: Delete them. The newest version is then the only one left.
+
+        Returns:
+            The files, and whether they were deleted.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://truncate_time_travel", pa.schema({"n": pa.int64()}))
+            >>> _ = table.append(pa.table({"n": [1]}))
+            >>> len(table.truncate_time_travel().files)
+            1
         """
         return truncate_time_travel(self._log, apply=apply)
 
@@ -191,12 +359,28 @@ class Upkeep:
         apply: bool = False,
         allow_short_retention: bool = False,
         progress: Progress | None = None,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> VacuumPlan:
-        """Returns the files no version within the retention needs; they are deleted only with `apply=True`.
+        """Lists the data files that no version within the retention needs, and deletes them if told to.
 
-        A retention below the table's own (7 days if it has none) must be allowed: writes that began earlier are
-        refused then, and queries of older versions lose their files.
+        Args:
+            apply: Delete them.
+            allow_short_retention: Allow a retention below the table's own (7 days if it has none). Writes that
+                began before it are then refused, and queries of older versions lose their files.
+            progress: Called with the number of files deleted and of all to delete.
+            options: Settings for this call, such as the retention.
+
+        Returns:
+            The files, and whether they were deleted.
+
+        Raises:
+            ConfigError: The retention is too short and that was not allowed.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> it.Table.create("memory://vacuum", pa.schema({"n": pa.int64()})).vacuum().files
+            ()
         """
         return vacuum(
             self._log,
@@ -207,34 +391,64 @@ class Upkeep:
         )
 
     def check(self, *, deep: bool = False, progress: Progress | None = None) -> CheckReport:
-        """Returns every problem of the log and of the files it names; `deep` also reads the files."""
+        """Looks for problems in the log and in the files it names.
+
+        Args:
+            deep: Also read every data file and compare its rows with the log.
+            progress: Called with the number of files checked and of all files.
+
+        Returns:
+            The problems found, each with its file and line. Printed, it is a summary.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> print(it.Table.create("memory://check", pa.schema({"n": pa.int64()})).check())
+            1 commits, 0 files (log and files): no problem found
+        """
         return check(self._log, self._executor, deep=deep, progress=progress)
 
-    def _options(self, call: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    def _options(self, call: Mapping[str, object] | None) -> Mapping[str, object]:
         return layered(settings_of(call), self._session)
 
 
 def _size(size: int | str | None) -> int | None:
-    """Returns bytes, or a text such as 128MB."""
+    """Returns a size in bytes, given as a number or as text such as 128MB."""
     if size is None or isinstance(size, int):
         return size
     return Config.of(write={TARGET_FILE_SIZE.key: size}).get(TARGET_FILE_SIZE)
 
 
 class Table(Upkeep):
-    """A table at a path or URI; opening it reads the log, no data.
+    """A table at a path or URI. Opening it reads the log and no data.
 
-    `options` are settings for everything done through this handle (`spark.indextables.…`), weaker
-    than those of a single call and stronger than the table's own properties. `storage_options` are
-    credentials and endpoints for object stores.
+    Args:
+        path: The table's path or URI, or a store.
+        options: Settings (`spark.indextables.…`) for everything done through this handle. The options of a
+            single call go before them, and they go before the table's own properties.
+        storage_options: Credentials and endpoints of an object store.
+
+    Raises:
+        TableNotFoundError: There is nothing at this path.
+        NotATableError: What is there is no table, or one of another format.
+
+    Example:
+        >>> import indextables as it
+        >>> import pyarrow as pa
+        >>> table = it.Table.create(
+        ...     "memory://trips", pa.schema({"city": pa.string(), "km": pa.int64()})
+        ... )
+        >>> _ = table.append(pa.table({"city": ["Oslo", "Rome"], "km": [3, 14]}))
+        >>> it.Table("memory://trips").scan("km > 5").to_arrow().to_pylist()
+        [{'city': 'Rome', 'km': 14}]
     """
 
     def __init__(
         self,
         path: Location,
         *,
-        options: Mapping[str, Any] | None = None,
-        storage_options: Mapping[str, Any] | None = None,
+        options: Mapping[str, object] | None = None,
+        storage_options: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(store_of(path, storage_options), options)
         try:
@@ -246,22 +460,45 @@ class Table(Upkeep):
     def create(
         cls,
         path: Location,
-        schema: Any,
+        schema: object,
         *,
         partition_by: Names = (),
         record_key: Names = (),
         merge_mode: str | None = None,
-        properties: Mapping[str, Any] | None = None,
+        properties: Mapping[str, object] | None = None,
         name: str | None = None,
         description: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        storage_options: Mapping[str, Any] | None = None,
+        options: Mapping[str, object] | None = None,
+        storage_options: Mapping[str, object] | None = None,
     ) -> Table:
-        """Returns a new, empty table; TableExistsError if there is one.
+        """Creates an empty table.
 
-        `schema` is a `pyarrow.Schema`, a Spark `StructType`, or the JSON text of one. With a
-        `record_key` rows are identified by these columns, and `upsert` replaces them: whole, or in
-        the `merge_mode` "columns" only the columns it is given.
+        Args:
+            path: Where to create it: a path, a URI or a store.
+            schema: A `pyarrow.Schema`, a Spark `StructType`, or the JSON text of one.
+            partition_by: The partition columns.
+            record_key: The columns that tell one row from another; `upsert` then replaces rows by them.
+            merge_mode: What an upsert replaces: "record", the whole row, or "columns", only the columns given.
+            properties: The table's own settings, kept in its log.
+            name: A name for people.
+            description: A description for people.
+            options: Settings for everything done through this handle.
+            storage_options: Credentials and endpoints of an object store.
+
+        Returns:
+            The table.
+
+        Raises:
+            TableExistsError: There is a table already.
+            NotATableError: There is something else.
+            SchemaError: The schema, the partition columns or the record key cannot be those of a table.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> schema = pa.schema({"day": pa.date32(), "km": pa.int64()})
+            >>> it.Table.create("memory://create", schema, partition_by="day")
+            Table('memory://create', version=0, files=0)
         """
         metadata = new_metadata(
             as_schema(schema),
@@ -281,13 +518,37 @@ class Table(Upkeep):
         cls,
         path: Location,
         *,
-        partition_schema: Any | None = None,
-        properties: Mapping[str, Any] | None = None,
-        options: Mapping[str, Any] | None = None,
-        storage_options: Mapping[str, Any] | None = None,
+        partition_schema: object | None = None,
+        properties: Mapping[str, object] | None = None,
+        options: Mapping[str, object] | None = None,
+        storage_options: Mapping[str, object] | None = None,
         progress: Progress | None = None,
     ) -> Table:
-        """Adopts a directory of Parquet files where it is: a log is added, no file is touched."""
+        """Makes a table of a directory of Parquet files: adds a log and leaves the files as they are.
+
+        Args:
+            path: The directory: a path, a URI or a store.
+            partition_schema: The types of the partition columns; without it they are found from the values.
+            properties: The table's own settings, kept in its log.
+            options: Settings for everything done through this handle.
+            storage_options: Credentials and endpoints of an object store.
+            progress: Called with the number of files read and of all files.
+
+        Returns:
+            The table.
+
+        Raises:
+            NotATableError: The directory is a table already, or one of another format.
+            SchemaMismatchError: The files cannot be those of one table; the error says why.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
+            >>> with tempfile.TemporaryDirectory() as directory:
+            ...     pq.write_table(pa.table({"n": [1, 2]}), f"{directory}/rows.parquet")
+            ...     it.Table.convert(directory).scan("n > 1").count()
+            1
+        """
         store = store_of(path, storage_options)
         log = TransactionLog(store, Config.of(session=settings_of(options)))
         plan = plan_convert(
@@ -322,15 +583,63 @@ class Table(Upkeep):
         return self._log.snapshot().properties
 
     def snapshot(self, version: int | None = None, timestamp: Moment | None = None) -> Snapshot:
-        """Returns the table now, at a version, or at a moment (milliseconds, ISO text or aware datetime)."""
+        """Opens one version of the table.
+
+        Args:
+            version: The version; the newest without it.
+            timestamp: A moment instead: milliseconds since 1970, ISO text or an aware datetime.
+
+        Returns:
+            The version that was the newest then.
+
+        Raises:
+            VersionNotFoundError: The log does not have that version.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://snapshot", pa.schema({"n": pa.int64()}))
+            >>> _ = table.append(pa.table({"n": [1]}))
+            >>> table.snapshot(version=0).num_files
+            0
+        """
         return self._log.snapshot(*point_in_time(version, timestamp))
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
-        """Returns the commits that are kept, newest first."""
+        """Lists the commits that the log still has, newest first.
+
+        Args:
+            limit: The largest number to return; None returns all.
+
+        Returns:
+            The commits, each with its time, operation and metrics.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://history", pa.schema({"n": pa.int64()}))
+            >>> _ = table.append(pa.table({"n": [1]}))
+            >>> [entry.operation for entry in table.history()]
+            ['APPEND', 'CREATE TABLE']
+        """
         return self._log.history(count_of(limit))
 
-    def describe_log(self, *, include_all: bool = False) -> Any:
-        """Returns the actions of the log as an Arrow table: from the newest checkpoint on, or all that are kept."""
+    def describe_log(self, *, include_all: bool = False) -> pa.Table:
+        """Lists the actions of the log.
+
+        Args:
+            include_all: Read every file of the log instead of the newest checkpoint and what follows it.
+
+        Returns:
+            One row for each action, with its version, file, line and content.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://table.describe_log", pa.schema({"n": pa.int64()}))
+            >>> table.describe_log()["action"].to_pylist()
+            ['protocol', 'metaData', 'commitInfo']
+        """
         return describe_log(self._store, include_all=include_all)
 
     def __repr__(self) -> str:
@@ -341,16 +650,37 @@ class Table(Upkeep):
 
     def plan(
         self,
-        where: Any = None,
+        where: Where = None,
         *,
         version: int | None = None,
         timestamp: Moment | None = None,
         timezone: str = "UTC",
         read_optimized: bool = False,
     ) -> TablePlan:
-        """Returns the files a condition needs: SQL text, a predicate, or a ColumnDomain.
+        """Finds the files a condition needs, without opening them.
 
-        With `read_optimized` log files are left out: rows are those of the last compaction.
+        Args:
+            where: SQL text, a predicate such as `it.col("km") > 5`, or a ColumnDomain; None needs all files.
+            version: The version to read; the newest without it.
+            timestamp: A moment instead of a version.
+            timezone: The time zone of timestamps in `where`.
+            read_optimized: Leave delta files out: the rows are those of the last compaction.
+
+        Returns:
+            The files, and a report of what was skipped and why.
+
+        Raises:
+            PredicateError: The condition cannot be understood.
+            UnknownColumnError: It names a column the table does not have.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://plan", pa.schema({"n": pa.int64()}))
+            >>> for n in range(3):
+            ...     _ = table.append(pa.table({"n": [n]}))
+            >>> len(table.plan("n = 2").files)
+            1
         """
         condition = condition_of(where, timezone)
         snapshot = self.snapshot(version, timestamp)
@@ -359,7 +689,7 @@ class Table(Upkeep):
 
     def scan(
         self,
-        where: Any = None,
+        where: Where = None,
         columns: Names | None = None,
         *,
         version: int | None = None,
@@ -367,7 +697,31 @@ class Table(Upkeep):
         timezone: str = "UTC",
         read_optimized: bool = False,
     ) -> Scan:
-        """Returns the rows for which the condition is TRUE, read only from the files that may hold any."""
+        """Returns the rows for which a condition is TRUE, read only from the files that may hold any.
+
+        Args:
+            where: SQL text, a predicate such as `it.col("km") > 5`, or a ColumnDomain; None means all rows.
+            columns: The columns to read; all without it.
+            version: The version to read; the newest without it.
+            timestamp: A moment instead of a version.
+            timezone: The time zone of timestamps in `where`.
+            read_optimized: Leave delta files out: the rows are those of the last compaction.
+
+        Returns:
+            A scan, read when one of its `to_…` methods is called.
+
+        Raises:
+            PredicateError: The condition cannot be understood, or not be computed from rows.
+            UnknownColumnError: A column is not in the table.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://scan", pa.schema({"n": pa.int64()}))
+            >>> _ = table.append(pa.table({"n": [1, 2, 3]}))
+            >>> table.scan("n > 1").to_arrow()["n"].to_pylist()
+            [2, 3]
+        """
         plan = self.plan(
             where,
             version=version,
@@ -386,9 +740,29 @@ class Table(Upkeep):
         timezone: str = "UTC",
         read_optimized: bool = False,
     ) -> QueryResult:
-        """Runs a QueryBuilder, opening only files that its leading filters do not exclude.
+        """Runs a QueryBuilder and opens only the files that its leading filters do not exclude.
 
-        `date_range` acts on the column that the table's property `index_column` names.
+        Args:
+            query_builder: The query. `date_range` filters the column named by the table's property `index_column`.
+            version: The version to read; the newest without it.
+            timestamp: A moment instead of a version.
+            timezone: The time zone of timestamps in the query.
+            read_optimized: Leave delta files out: the rows are those of the last compaction.
+
+        Returns:
+            The result, computed when one of its `to_…` methods is called.
+
+        Raises:
+            PredicateError: The query cannot be run over this table.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://read", pa.schema({"n": pa.int64()}))
+            >>> _ = table.append(pa.table({"n": [1, 2, 3]}))
+            >>> q = it.QueryBuilder()
+            >>> table.read(q[q["n"] > 1]).to_arrow()["n"].to_pylist()
+            [2, 3]
         """
         snapshot = self.snapshot(version, timestamp)
         index_column = snapshot.properties.get("index_column")
@@ -404,10 +778,25 @@ class Table(Upkeep):
         rules: Rules = Rules.SQL,
         read_optimized: bool = False,
     ) -> TableDataset:
-        """Returns one version as a `pyarrow.dataset.Dataset`: what scans it opens only the files it needs.
+        """Returns one version as a `pyarrow.dataset.Dataset`; whatever scans it opens only the files it needs.
 
-        Filters follow SQL's rules for NULL and NaN, as those of the engines that read datasets do;
-        with `rules=Rules.ARROW` they follow PyArrow's.
+        Args:
+            version: The version to read; the newest without it.
+            timestamp: A moment instead of a version.
+            rules: How filters treat NULL and NaN: as SQL does, like the engines that read datasets, or as
+                PyArrow does with `Rules.ARROW`.
+            read_optimized: Leave delta files out: the rows are those of the last compaction.
+
+        Returns:
+            The dataset.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa, pyarrow.compute as pc
+            >>> table = it.Table.create("memory://to_dataset", pa.schema({"n": pa.int64()}))
+            >>> _ = table.append(pa.table({"n": [1, 2, 3]}))
+            >>> table.to_dataset().count_rows(filter=pc.field("n") > 1)
+            2
         """
         # pyarrow.dataset takes 100 ms to load, and pandas with it
         from indextables.engines.arrow.dataset import TableDataset  # noqa: PLC0415
@@ -418,23 +807,62 @@ class Table(Upkeep):
     # -- writing -------------------------------------------------------------------------------
 
     def append(
-        self, data: Any, *, merge_schema: bool = False, options: Mapping[str, Any] | None = None
+        self, data: object, *, merge_schema: bool = False, options: Mapping[str, object] | None = None
     ) -> CommitResult:
-        """Adds rows: Arrow, pandas or Polars data.
+        """Adds rows. In a table with a record key, rows replace those that have their keys, as `upsert` does.
 
-        With `merge_schema` new columns are added to the table, types widened, and columns the data
-        leaves out are NULL.
+        Args:
+            data: Arrow, pandas or Polars data; on a Spark session, its DataFrame.
+            merge_schema: Add new columns to the table and widen types as the data needs; a nullable column
+                the data leaves out is NULL.
+            options: Settings for this call.
+
+        Returns:
+            The commit; nothing is committed if there are no rows.
+
+        Raises:
+            SchemaMismatchError: The data does not fit the table.
+            CommitConflictError: Another writer changed the table in a way that does not fit the data.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://append", pa.schema({"n": pa.int64()}))
+            >>> table.append(pa.table({"n": [1, 2]})).metrics["numOutputRows"]
+            2
         """
         return append(
             self._log, self._executor, data, merge_schema=merge_schema, options=self._options(options)
         )
 
     def upsert(
-        self, data: Any, *, merge_schema: bool = False, options: Mapping[str, Any] | None = None
+        self, data: object, *, merge_schema: bool = False, options: Mapping[str, object] | None = None
     ) -> CommitResult:
-        """Puts each row in the place of the row with its key, or adds it; the table has a record key.
+        """Replaces the rows that have the keys of new rows, and adds the other new rows.
 
-        Where columns are merged, data may leave some out: rows that are there keep theirs.
+        Args:
+            data: Arrow, pandas or Polars data. If the merge mode is "columns", it may leave columns out, and
+                rows that are there keep what they have in them.
+            merge_schema: Add new columns to the table and widen types as the data needs.
+            options: Settings for this call.
+
+        Returns:
+            The commit; nothing is committed if there are no rows.
+
+        Raises:
+            SchemaMismatchError: The data does not fit the table.
+            ConfigError: The table has no record key.
+            CommitConflictError: Another writer changed the same rows.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("city", pa.string())])
+            >>> table = it.Table.create("memory://upsert", schema, record_key="id")
+            >>> _ = table.upsert(pa.table({"id": [1, 2], "city": ["Oslo", "Bonn"]}))
+            >>> _ = table.upsert(pa.table({"id": [2], "city": ["Rome"]}))
+            >>> sorted(table.scan().to_arrow()["city"].to_pylist())
+            ['Oslo', 'Rome']
         """
         return upsert(
             self._log, self._executor, data, merge_schema=merge_schema, options=self._options(options)
@@ -442,16 +870,38 @@ class Table(Upkeep):
 
     def overwrite(
         self,
-        data: Any,
-        where: Any = None,
+        data: object,
+        where: Where = None,
         *,
         merge_schema: bool = False,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, object] | None = None,
         timezone: str = "UTC",
     ) -> CommitResult:
-        """Replaces the rows `where` is TRUE for (all without one).
+        """Replaces the rows for which a condition is TRUE, or all rows.
 
-        Rows of `data` outside it are an error.
+        Args:
+            data: Arrow, pandas or Polars data; on a Spark session, its DataFrame.
+            where: The rows to replace; None replaces all. The condition must be TRUE for every new row.
+            merge_schema: Add new columns to the table and widen types as the data needs.
+            options: Settings for this call.
+            timezone: The time zone of timestamps in `where`.
+
+        Returns:
+            The commit.
+
+        Raises:
+            PredicateError: The condition cannot be understood, or is not TRUE for a new row.
+            SchemaMismatchError: The data does not fit the table.
+            CommitConflictError: Another writer changed rows that `where` covers.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://overwrite", pa.schema({"n": pa.int64()}))
+            >>> _ = table.append(pa.table({"n": [1, 2]}))
+            >>> _ = table.overwrite(pa.table({"n": [9]}), "n > 1")
+            >>> sorted(table.scan().to_arrow()["n"].to_pylist())
+            [1, 9]
         """
         return overwrite(
             self._log,
@@ -463,19 +913,78 @@ class Table(Upkeep):
         )
 
     def delete(
-        self, where: Any, *, options: Mapping[str, Any] | None = None, timezone: str = "UTC"
+        self, where: Where, *, options: Mapping[str, object] | None = None, timezone: str = "UTC"
     ) -> CommitResult:
-        """Removes the rows `where` is TRUE for; "true" removes all."""
+        """Removes the rows for which a condition is TRUE.
+
+        Args:
+            where: The rows to remove: SQL text, a predicate or a ColumnDomain; "true" removes all.
+            options: Settings for this call.
+            timezone: The time zone of timestamps in `where`.
+
+        Returns:
+            The commit; nothing is committed if there is no such row.
+
+        Raises:
+            PredicateError: There is no condition, or it cannot be understood.
+            CommitConflictError: Another writer changed the same rows.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://delete", pa.schema({"n": pa.int64()}))
+            >>> _ = table.append(pa.table({"n": [1, 2]}))
+            >>> table.delete("n > 1").metrics["numDeletedRows"]
+            1
+        """
         if where is None:
             raise PredicateError("delete needs a condition", hint='delete("true") removes every row')
         condition = Condition(predicate_of(where, timezone), timezone)
         return delete(self._log, self._executor, condition, options=self._options(options))
 
-    def evolve(self, schema: Any) -> CommitResult:
-        """Makes this the schema: columns can be added and types widened."""
+    def evolve(self, schema: object) -> CommitResult:
+        """Changes the schema: adds columns and widens types. No data is rewritten.
+
+        Args:
+            schema: The whole new schema: a `pyarrow.Schema`, a Spark `StructType`, or the JSON text of one.
+
+        Returns:
+            The commit; nothing is committed if the schema is the same.
+
+        Raises:
+            SchemaEvolutionError: The change would lose or hide data; the error lists each difference.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://evolve", pa.schema({"n": pa.int32()}))
+            >>> _ = table.evolve(pa.schema({"n": pa.int64(), "city": pa.string()}))
+            >>> table.schema.names
+            ('n', 'city')
+        """
         return evolve(self._log, as_schema(schema))
 
 
 def convert(path: Location, **options: Any) -> Table:
-    """Adopts a directory of Parquet files in place; see `Table.convert`."""
+    """Makes a table of a directory of Parquet files: adds a log and leaves the files as they are.
+
+    Args:
+        path: The directory: a path, a URI or a store.
+        **options: The keyword arguments of `Table.convert`.
+
+    Returns:
+        The table.
+
+    Raises:
+        NotATableError: The directory is a table already, or one of another format.
+        SchemaMismatchError: The files cannot be those of one table; the error says why.
+
+    Example:
+        >>> import indextables as it
+        >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     pq.write_table(pa.table({"n": [1, 2]}), f"{directory}/rows.parquet")
+        ...     it.convert(directory).scan().count()
+        2
+    """
     return Table.convert(path, **options)

@@ -88,7 +88,7 @@ class TableReport:
 def table_report(
     path: str | Path | LogStore,
     *,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     recent: int = 20,
 ) -> TableReport:
     """Returns the newest version of a table and its `recent` commits.

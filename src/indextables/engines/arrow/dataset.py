@@ -24,7 +24,7 @@ from indextables.parquet.read.row_filter import check_evaluable
 from indextables.plan.planner import Plan, Planner
 from indextables.plan.report import Recorder
 
-Columns: TypeAlias = Sequence[str] | Mapping[str, Any] | None
+Columns: TypeAlias = Sequence[str] | Mapping[str, object] | None
 _DECOY = "read this dataset through scanner() or get_fragments()"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 import pyarrow as pa
@@ -19,7 +19,7 @@ _WRITES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE_INTO", "DROP", 
 _HINT: Final = 'this is for DuckDB\'s SQL; tables are written indextables.`path` or indextables."path"'
 
 
-def query(text: str, *, storage_options: Mapping[str, Any] | None = None) -> pa.Table:
+def query(text: str, *, storage_options: Mapping[str, object] | None = None) -> pa.Table:
     """Returns the result of DuckDB's SQL over ``indextables.`path` ``, in memory.
 
     Only the files that the query's conditions need are opened. What DuckDB has to say against a
@@ -54,7 +54,7 @@ def _check_reads_only(found: Select) -> None:
             )
 
 
-def _version(table: TableAt, storage_options: Mapping[str, Any] | None) -> int | None:
+def _version(table: TableAt, storage_options: Mapping[str, object] | None) -> int | None:
     if table.timestamp is None:
         return table.version
     log = TransactionLog(open_store(table.path, options=storage_options))

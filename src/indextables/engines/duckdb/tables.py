@@ -55,7 +55,7 @@ def register(
     *,
     version: int | None = None,
     read_optimized: bool = False,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> None:
     """Makes the table queryable under a name; every query opens only the files its filters need.
 
@@ -81,7 +81,7 @@ def unregister(connection: Any, name: str) -> None:
         connection.unregister(found.source_name)
 
 
-def sql(connection: Any, query: str, params: Sequence[Any] | Mapping[str, Any] | None = None) -> Any:
+def sql(connection: Any, query: str, params: Sequence[Any] | Mapping[str, object] | None = None) -> Any:
     """Returns the result of a query over registered tables, as a relation that holds its rows.
 
     Runs on the connection itself: its transaction, its settings, its other tables. What cannot be

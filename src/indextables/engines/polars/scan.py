@@ -6,7 +6,6 @@ import datetime as dt
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -22,7 +21,7 @@ def scan_polars(
     timestamp: int | dt.datetime | None = None,
     follow: bool = False,
     read_optimized: bool = False,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> pl.LazyFrame:
     """Returns the table as a LazyFrame; each collect opens only the files its filters need.
 

@@ -58,7 +58,7 @@ def run_sql(
     to_spark: Callable[[], DataFrame],
     text: str,
     args: Any,
-    frames: Mapping[str, Any],
+    frames: Mapping[str, object],
 ) -> DataFrame:
     """Returns the result of a statement; `to_spark` hands it over as it came."""
     if not commands.may_be_ours(text):

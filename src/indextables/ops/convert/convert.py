@@ -61,7 +61,7 @@ def plan_convert(
     store: LogStore,
     *,
     partition_schema: pa.Schema | None = None,
-    properties: Mapping[str, Any] | None = None,
+    properties: Mapping[str, object] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> ConvertPlan:
     """Returns what convert would commit; SchemaMismatchError if the files do not make one table.

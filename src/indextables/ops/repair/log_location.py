@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from indextables.errors import RepairError
 from indextables.log.wire.files import LogNames
@@ -51,7 +51,7 @@ class LogLocation:
         return LogLocation(uri, location, self.store, LogNames(name))
 
 
-def opener_with(storage_options: Mapping[str, Any] | None) -> Opener:
+def opener_with(storage_options: Mapping[str, object] | None) -> Opener:
     """Stores of this library's own, with these credentials and endpoints."""
     return partial(open_store, options=storage_options)
 

@@ -55,7 +55,7 @@ def _is_unfinished(source: LogLocation, target: LogLocation, found: Iterable[str
     return origin is not None and origin.get("source") == source.address
 
 
-def origin_of(location: LogLocation) -> Mapping[str, Any] | None:
+def origin_of(location: LogLocation) -> Mapping[str, object] | None:
     """Returns what the first commit of a repaired log says of its source; None for every other log."""
     try:
         body = read_body(location.store, LogFile("commit", 0, WIDTH, location.names.commit(0)))

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -98,8 +97,8 @@ def plan_repair(
     validate_splits: bool | None = None,
     preserve_stats: bool | None = None,
     parallelism: int | None = None,
-    config: Config | Mapping[str, Any] | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    config: Config | Mapping[str, object] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     opener: Opener | None = None,
     progress: Progress | None = None,
 ) -> RepairPlan:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from indextables.config import Config
 from indextables.core.stats.truncate import log_truncation
@@ -97,8 +97,8 @@ def repair(
     preserve_stats: bool | None = None,
     parallelism: int | None = None,
     fail_on_missing: bool | None = None,
-    config: Config | Mapping[str, Any] | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    config: Config | Mapping[str, object] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     opener: Opener | None = None,
     progress: Progress | None = None,
 ) -> RepairResult:

@@ -32,7 +32,7 @@ class RepairSettings:
     @classmethod
     def of(
         cls,
-        config: Config | Mapping[str, Any] | None = None,
+        config: Config | Mapping[str, object] | None = None,
         *,
         validate_splits: bool | None = None,
         preserve_stats: bool | None = None,

@@ -164,7 +164,7 @@ def is_done(snapshot: Snapshot, txn: Txn | None) -> bool:
 _logger: Final = logging.getLogger(__name__)
 
 
-def config_for(properties: Mapping[str, str], options: Mapping[str, Any] | None) -> Config:
+def config_for(properties: Mapping[str, str], options: Mapping[str, object] | None) -> Config:
     """Options of the call over the table's properties; ConfigError before anything is written."""
     config = Config.of(write=options, table=properties).validate()
     TruncationOptions.from_config(config, warns=False)  # `truncation_for` warns, once a write

@@ -1,1 +1,1 @@
-"""Builds queries as ArcticDB's QueryBuilder does, over pruned scans."""
+"""Builds queries as ArcticDB's QueryBuilder does, and runs them over the files they need."""

@@ -1,4 +1,4 @@
-"""QueryBuilder: filters, computed columns and groups, chained as ArcticDB's users chain them."""
+"""QueryBuilder: filters, computed columns and aggregates, chained as ArcticDB's users chain them."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from indextables.table.query.expressions import (
     columns_in,
 )
 
-# The steps of a query: each takes a table and gives the next one.
+# The steps of a query: each turns one table into the next.
 
 _AGGREGATES: Final = {"sum": "sum", "mean": "mean", "min": "min", "max": "max", "count": "count"}
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Keep the rows for which the condition is True."""
+    """Keeps the rows for which the condition is True."""
 
     condition: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class DateRange:
-    """Keep the rows whose index lies between two times, both included; None leaves a side open."""
+    """Keeps the rows whose index lies between two times, both included; None leaves a side open."""
 
-    start: Any
-    end: Any
+    start: object
+    end: object
 
 
 @dataclass(frozen=True, slots=True)
 class RowRange:
-    """Keep rows by their place, as a slice of a Python list does."""
+    """Keeps rows by their number, as a slice of a Python list does."""
 
     start: int | None
     end: int | None
@@ -54,7 +54,7 @@ class RowRange:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Add or replace a column."""
+    """Adds or replaces a column."""
 
     name: str
     expression: Expression
@@ -62,21 +62,21 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Keep these columns, in this order."""
+    """Keeps these columns, in this order."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupBy:
-    """Half a step: what to aggregate comes next."""
+    """The first half of an aggregation; `agg` must follow."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One row per value of the key: (new name, source column, function) for each result."""
+    """Makes one row for each value of the key: (new name, source column, function) for each result."""
 
     key: str
     results: tuple[tuple[str, str, str], ...]
@@ -100,7 +100,7 @@ def range_condition(clause: DateRange, index_column: str | None) -> Expression:
 
 
 def run(clause: Clause, data: pa.Table, index_column: str | None, timezone: str) -> pa.Table:
-    """Returns the table after one step."""
+    """Returns the table after one step of the query."""
     match clause:
         case Filter(condition):
             return data.filter(mask_of(condition, data, timezone))
@@ -117,7 +117,7 @@ def run(clause: Clause, data: pa.Table, index_column: str | None, timezone: str)
             return _aggregate(data, key, results)
         case GroupBy(key):
             raise PredicateError(
-                f"groupby({key!r}) says nothing without agg()",
+                f"groupby({key!r}) needs agg() after it",
                 hint=f'q.groupby({key!r}).agg({{"a": "sum"}})',
             )
 
@@ -143,9 +143,9 @@ def _spelled(data: pa.Table, name: str) -> str:
 
 
 def _aggregate(data: pa.Table, key: str, results: tuple[tuple[str, str, str], ...]) -> pa.Table:
-    """Returns rows with a missing key belong to no group, missing values to no result.
+    """Returns one row for each value of the key, in the order of these values.
 
-    Groups are in order.
+    Rows whose key is missing are left out, and missing values count in no result.
     """
     keys = _without_nan(data.column(_spelled(data, key)))
     columns = {"key": keys}
@@ -163,15 +163,15 @@ def _aggregate(data: pa.Table, key: str, results: tuple[tuple[str, str, str], ..
     return pa.table([found.column("key"), *arrays], names=names)
 
 
-def _without_nan(values: Any) -> Any:
-    """NaN as NULL, and one zero."""
+def _without_nan(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Returns the values with NaN as NULL, and -0.0 as 0.0."""
     if not pa.types.is_floating(values.type):
         return values
     one_zero = pc.add(values, pa.scalar(0.0, values.type))
     return pc.if_else(pc.is_nan(one_zero), pa.scalar(None, values.type), one_zero)
 
 
-def _summable(values: Any, name: str, function: str) -> Any:
+def _summable(values: pa.ChunkedArray, name: str, function: str) -> pa.ChunkedArray:
     if function in {"min", "max", "count"}:
         return values
     if pa.types.is_boolean(values.type) or pa.types.is_integer(values.type):
@@ -187,8 +187,10 @@ def _summable(values: Any, name: str, function: str) -> Any:
     )
 
 
-def check_aggregations(aggregations: Any) -> tuple[tuple[str, str, str], ...]:
-    """(new name, source, function) of what `agg` was given, or PredicateError."""
+def check_aggregations(
+    aggregations: Mapping[str, str | tuple[str, str]],
+) -> tuple[tuple[str, str, str], ...]:
+    """Returns (new name, source column, function) for each aggregation; PredicateError if one is unknown."""
     results = []
     for name, wanted in aggregations.items():
         source, function = (name, wanted) if isinstance(wanted, str) else wanted
@@ -202,15 +204,16 @@ def check_aggregations(aggregations: Any) -> tuple[tuple[str, str, str], ...]:
 
 @dataclass(frozen=True, slots=True)
 class QueryBuilder:
-    """A query over one table; every method returns a longer one and changes nothing.
-
-    >>> q = QueryBuilder()
-    >>> q = q[(q["a"] < 2) & ~(q["b"] == "x")]
-    >>> data = pa.table({"a": [1, 1, 3, None], "b": ["x", "y", "y", "y"]})
-    >>> q.execute(data).to_pylist()
-    [{'a': 1, 'b': 'y'}]
+    """A query over one table. Every method returns a longer query and leaves this one as it is.
 
     Missing values follow pandas: a comparison with NULL or NaN is False, and `!=` is True.
+
+    Example:
+        >>> q = QueryBuilder()
+        >>> q = q[(q["a"] < 2) & ~(q["b"] == "x")]
+        >>> data = pa.table({"a": [1, 1, 3, None], "b": ["x", "y", "y", "y"]})
+        >>> q.execute(data).to_pylist()
+        [{'a': 1, 'b': 'y'}]
     """
 
     clauses: tuple[Clause, ...] = ()
@@ -219,29 +222,67 @@ class QueryBuilder:
     def __getitem__(self, item: str) -> Column: ...
     @overload
     def __getitem__(self, item: Expression) -> QueryBuilder: ...
-    def __getitem__(self, item: Any) -> Any:
+    def __getitem__(self, item: str | Expression) -> Column | QueryBuilder:
         """Returns a column by its name, or the query with one more filter."""
         if isinstance(item, str):
             return Column(item)
         if isinstance(item, Operators):
-            return self._then(Filter(item))  # type: ignore[arg-type]
+            return self._then(Filter(item))
         raise PredicateError(
             f"q[…] takes a column's name or a condition, not {type(item).__name__}",
             hint='q = q[q["a"] > 5]',
         )
 
-    def apply(self, name: str, expression: Any) -> QueryBuilder:
-        """Returns a new column, or another content for one that is there."""
+    def apply(self, name: str, expression: object) -> QueryBuilder:
+        """Adds a column, or replaces one.
+
+        Args:
+            name: The name of the column.
+            expression: Its values, computed from other columns, or a constant.
+
+        Returns:
+            The longer query.
+
+        Example:
+            >>> q = QueryBuilder()
+            >>> q.apply("b", q["a"] * 2 + 1).execute(pa.table({"a": [1, 2]}))["b"].to_pylist()
+            [3, 5]
+        """
         return self._then(Apply(name, as_expression(expression)))
 
     def groupby(self, name: str) -> QueryBuilder:
-        """Groups by the values of a column; `agg` must follow."""
+        """Starts an aggregation by the values of a column; `agg` must follow.
+
+        Args:
+            name: The column.
+
+        Returns:
+            The longer query.
+
+        Example:
+            >>> data = pa.table({"city": ["Oslo", "Rome", "Oslo"], "km": [1, 2, 4]})
+            >>> QueryBuilder().groupby("city").agg({"km": "sum"}).execute(data).to_pylist()
+            [{'city': 'Oslo', 'km': 5}, {'city': 'Rome', 'km': 2}]
+        """
         return self._then(GroupBy(name))
 
     def agg(self, aggregations: Mapping[str, str | tuple[str, str]]) -> QueryBuilder:
-        """Returns one row per group: `{"a": "sum"}` or `{"new": ("a", "mean")}`.
+        """Makes one row for each value of the column given to `groupby`.
 
-        Sum, mean, min, max, count.
+        Args:
+            aggregations: `{"km": "sum"}`, or `{"mean_km": ("km", "mean")}` for a column of another name. The
+                functions are sum, mean, min, max and count.
+
+        Returns:
+            The longer query.
+
+        Raises:
+            PredicateError: There is no `groupby` before it, or a function is not known.
+
+        Example:
+            >>> data = pa.table({"city": ["Oslo", "Oslo"], "km": [1, 4]})
+            >>> QueryBuilder().groupby("city").agg({"longest": ("km", "max")}).execute(data).to_pylist()
+            [{'city': 'Oslo', 'longest': 4}]
         """
         if not self.clauses or not isinstance(self.clauses[-1], GroupBy):
             raise PredicateError(
@@ -250,53 +291,153 @@ class QueryBuilder:
         key = self.clauses[-1].key
         return QueryBuilder((*self.clauses[:-1], Aggregate(key, check_aggregations(aggregations))))
 
-    def date_range(self, date_range: tuple[Any, Any]) -> QueryBuilder:
-        """Returns rows whose index column lies in the range, both ends included.
+    def date_range(self, date_range: tuple[object, object]) -> QueryBuilder:
+        """Keeps the rows whose index column lies in a range, both ends included.
 
-        None leaves an end open.
+        Args:
+            date_range: The two ends; None leaves one open. Instead of a pair, anything with
+                `start` and `end` will do, or a sorted index.
+
+        Returns:
+            The longer query.
+
+        Example:
+            >>> import datetime as dt
+            >>> data = pa.table({"day": [dt.date(2024, 5, day) for day in (1, 2, 3)]})
+            >>> q = QueryBuilder().date_range((dt.date(2024, 5, 2), None))
+            >>> q.execute(data, index_column="day").num_rows
+            2
         """
         start, end = _ends(date_range)
         return self._then(DateRange(start, end))
 
     def row_range(self, row_range: tuple[int | None, int | None]) -> QueryBuilder:
-        """Returns rows by their place: the first is included, the last is not, negative ones count from the end."""
+        """Keeps rows by their number, as a slice of a list does.
+
+        Args:
+            row_range: The first row kept and the first one after it that is not. Negative numbers count from the end.
+
+        Returns:
+            The longer query.
+
+        Raises:
+            PredicateError: An end is neither an integer nor None.
+
+        Example:
+            >>> QueryBuilder().row_range((1, -1)).execute(pa.table({"a": [1, 2, 3]}))["a"].to_pylist()
+            [2]
+        """
         start, end = row_range
-        for place in (start, end):
-            if place is not None and (isinstance(place, bool) or not isinstance(place, int)):
+        for bound in (start, end):
+            if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int)):
                 raise PredicateError(
-                    f"row_range takes integers, not {place!r}", hint="row_range((0, 100))"
+                    f"row_range takes integers, not {bound!r}", hint="row_range((0, 100))"
                 )
         return self._then(RowRange(start, end))
 
     def head(self, n: int = 5) -> QueryBuilder:
-        """Returns the first n rows; if n is negative, all but the last -n."""
+        """Keeps the first rows.
+
+        Args:
+            n: How many; if negative, all but the last -n.
+
+        Returns:
+            The longer query.
+
+        Example:
+            >>> QueryBuilder().head(2).execute(pa.table({"a": [1, 2, 3]}))["a"].to_pylist()
+            [1, 2]
+        """
         return self.row_range((None, n))
 
     def tail(self, n: int = 5) -> QueryBuilder:
-        """Returns the last n rows; if n is negative, all but the first -n."""
+        """Keeps the last rows.
+
+        Args:
+            n: How many; if negative, all but the first -n.
+
+        Returns:
+            The longer query.
+
+        Example:
+            >>> QueryBuilder().tail(2).execute(pa.table({"a": [1, 2, 3]}))["a"].to_pylist()
+            [2, 3]
+        """
         return self.row_range((-n, None) if n else (0, 0))
 
     def columns(self, names: Iterable[str]) -> QueryBuilder:
-        """Only these columns from here on; earlier steps may use others."""
+        """Keeps only some columns from here on; earlier steps may use others.
+
+        Args:
+            names: The columns, in the order wanted.
+
+        Returns:
+            The longer query.
+
+        Example:
+            >>> QueryBuilder().columns(["b"]).execute(pa.table({"a": [1], "b": [2]})).to_pylist()
+            [{'b': 2}]
+        """
         return self._then(Columns(tuple(names)))
 
     def then(self, other: QueryBuilder) -> QueryBuilder:
-        """This query, and the other one on its result."""
+        """Appends the steps of another query.
+
+        Args:
+            other: The query to run on the result of this one.
+
+        Returns:
+            The longer query.
+
+        Example:
+            >>> rows = QueryBuilder().head(2).then(QueryBuilder().tail(1))
+            >>> rows.execute(pa.table({"a": [1, 2, 3]}))["a"].to_pylist()
+            [2]
+        """
         return QueryBuilder((*self.clauses, *other.clauses))
 
     def prepend(self, other: QueryBuilder) -> QueryBuilder:
-        """Returns the other query, and this one on its result."""
+        """Puts the steps of another query before those of this one.
+
+        Args:
+            other: The query whose result this one is run on.
+
+        Returns:
+            The longer query.
+
+        Example:
+            >>> rows = QueryBuilder().head(2).prepend(QueryBuilder().tail(2))
+            >>> rows.execute(pa.table({"a": [1, 2, 3]}))["a"].to_pylist()
+            [2, 3]
+        """
         return other.then(self)
 
     def _then(self, clause: Clause) -> QueryBuilder:
         return QueryBuilder((*self.clauses, clause))
 
-    # --- what a table needs to run it --------------------------------------------------------------
+    # --- what a table needs to run a query --------------------------------------------------------------
 
     def pruning_predicate(self, schema: StructType, index_column: str | None = None) -> Predicate:
-        """Returns what every row must satisfy that any later step sees: the filters before the first other step.
+        """Returns the filters before the first other step, as one condition.
 
-        A file that holds no such row need not be opened.
+        Every row that a later step sees satisfies it, so a file without such a row need not be opened.
+
+        Args:
+            schema: The table's schema.
+            index_column: The column that `date_range` filters.
+
+        Returns:
+            The condition; it is TRUE or FALSE for every row, never NULL.
+
+        Raises:
+            UnknownColumnError: A filter names a column the table does not have.
+
+        Example:
+            >>> from indextables.core.types import schema_from_arrow
+            >>> q = QueryBuilder()
+            >>> schema = schema_from_arrow(pa.schema({"a": pa.int64()}))
+            >>> type(q[q["a"] > 1].head().pruning_predicate(schema)).__name__
+            'IsTrue'
         """
         leading = takewhile(lambda clause: isinstance(clause, Filter | DateRange), self.clauses)
         conditions = (
@@ -309,7 +450,21 @@ class QueryBuilder:
     def needed_columns(
         self, schema: StructType, index_column: str | None = None
     ) -> tuple[str, ...] | None:
-        """Returns the top-level columns to read, in the table's order; None for all of them."""
+        """Returns the top-level columns that the query reads.
+
+        Args:
+            schema: The table's schema.
+            index_column: The column that `date_range` filters.
+
+        Returns:
+            The columns in the table's order; None if it needs all of them.
+
+        Example:
+            >>> from indextables.core.types import schema_from_arrow
+            >>> schema = schema_from_arrow(pa.schema({"a": pa.int64(), "b": pa.int64()}))
+            >>> QueryBuilder().columns(["b"]).needed_columns(schema)
+            ('b',)
+        """
         names: set[str] | None = None
         for clause in reversed(self.clauses):
             names = _needed_before(clause, names, index_column)
@@ -321,14 +476,31 @@ class QueryBuilder:
     def execute(
         self, data: pa.Table, *, index_column: str | None = None, timezone: str = "UTC"
     ) -> pa.Table:
-        """Returns the result over these rows, which may already be without those `pruning_predicate` excludes."""
+        """Runs the query over rows.
+
+        Args:
+            data: The rows; those that `pruning_predicate` excludes may be missing.
+            index_column: The column that `date_range` filters.
+            timezone: The time zone of timestamps in the query.
+
+        Returns:
+            The result.
+
+        Raises:
+            PredicateError: A step cannot be run over these columns.
+
+        Example:
+            >>> q = QueryBuilder()
+            >>> q[q["a"] > 1].execute(pa.table({"a": [1, 2]})).num_rows
+            1
+        """
         for clause in self.clauses:
             data = run(clause, data, index_column, timezone)
         return data
 
 
-def _ends(given: Any) -> tuple[Any, Any]:
-    """Returns the two ends of a tuple, of anything with start and end, or of a sorted index."""
+def _ends(given: Any) -> tuple[object, object]:
+    """Returns the two ends of a pair, of anything with start and end, or of a sorted index."""
     if hasattr(given, "start") and hasattr(given, "end"):
         return given.start, given.end
     start, end = (given[0], given[-1]) if len(given) else (None, None)
@@ -336,7 +508,7 @@ def _ends(given: Any) -> tuple[Any, Any]:
 
 
 def _needed_before(clause: Clause, after: set[str] | None, index_column: str | None) -> set[str] | None:
-    """Returns the columns a step and all that follow it need; None for all."""
+    """Returns the columns that a step and all that follow it need; None means all."""
     match clause:
         case Columns(names):
             return set(names)

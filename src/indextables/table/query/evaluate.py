@@ -1,4 +1,4 @@
-"""Expressions as conditions that statistics can answer: exact where they can be, else opaque."""
+"""Turns expressions into conditions that statistics can answer where they can, and computes them over rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import struct
 from collections.abc import Callable
 from functools import reduce
-from typing import Any, Final, assert_never
+from typing import Final, TypeAlias, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -72,12 +72,14 @@ _OPS: Final[dict[ComparisonOp, CompareOp]] = {
     ">": ">",
     ">=": ">=",
 }
-_FLIPPED: Final[dict[CompareOp, CompareOp]] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_FLIPPED: Final[dict[ComparisonOp, ComparisonOp]] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NUMBERS: Final = frozenset({"integer", "double", "decimal"})
+Values: TypeAlias = pa.ChunkedArray | pa.Scalar
+"""What an expression computes: a value for each row, or one for all of them."""
 
 
 def find_column(schema: StructType, name: str) -> tuple[FieldPath, DataType]:
-    """Returns the column of exactly that name, else the nested field that the dots in it spell."""
+    """Returns the column of exactly that name, or else the nested field that the dots in it spell."""
     try:
         return resolve(schema, (name,))
     except UnknownColumnError:
@@ -87,7 +89,7 @@ def find_column(schema: StructType, name: str) -> tuple[FieldPath, DataType]:
 
 
 def to_predicate(expression: Expression, schema: StructType) -> Predicate:
-    """Returns a condition that is TRUE exactly for the rows the expression keeps, never NULL."""
+    """Returns a condition that is TRUE exactly for the rows the expression keeps, and never NULL."""
     match expression:
         case Logic(op, parts):
             conditions = [to_predicate(part, schema) for part in parts]
@@ -105,20 +107,20 @@ def to_predicate(expression: Expression, schema: StructType) -> Predicate:
 _COMBINE: Final[dict[str, Callable[[list[Predicate]], Predicate]]] = {
     "&": lambda parts: _joined(And, parts),
     "|": lambda parts: _joined(Or, parts),
-    # no part is ever NULL, so this is all there is to exclusive or
+    # no condition is ever NULL here, so exclusive or needs no third case
     "^": lambda parts: reduce(lambda a, b: Or((And((a, Not(b))), And((Not(a), b)))), parts),
 }
 
 
 def _joined(kind: type[And | Or], parts: list[Predicate]) -> Predicate:
-    """Returns one IS TRUE around several: the binder then finds the lists among them."""
+    """Returns the conditions with one IS TRUE around those that have one each, so that the binder sees lists among them."""
     tests = tuple(part.child for part in parts if isinstance(part, IsTrue))
     others = tuple(part for part in parts if not isinstance(part, IsTrue))
     return kind((IsTrue(kind(tests)), *others)) if tests else kind(others)
 
 
 def leaf_predicate(expression: Expression, schema: StructType) -> Predicate | None:
-    """Returns the condition of a single test on columns as they are stored, None if it computes something."""
+    """Returns the condition of a single test on stored columns; None if the expression computes something."""
     match expression:
         case Column(name):
             path, dtype = find_column(schema, name)
@@ -128,8 +130,10 @@ def leaf_predicate(expression: Expression, schema: StructType) -> Predicate | No
                     hint=f"compare it with something: q[{name!r}] > 0",
                 )
             return IsTrue(BoolRef(Ref(path)))
-        case Comparison(op, Column(), Column() | Value()) | Comparison(op, Value(), Column()):
-            return _comparison(op, expression.left, expression.right, schema)
+        case Comparison(op, Column() as left, Column() | Value() as right):
+            return _comparison(op, left, right, schema)
+        case Comparison(op, Value() as left, Column() as right):
+            return _comparison(_FLIPPED.get(op, op), right, left, schema)
         case Member(Column(name), values):
             path, dtype = find_column(schema, name)
             known = tuple(_constant(value, dtype, name) for value in values if not is_missing(value))
@@ -146,21 +150,18 @@ def leaf_predicate(expression: Expression, schema: StructType) -> Predicate | No
             assert_never(expression)
 
 
-def _comparison(op: ComparisonOp, left: Any, right: Any, schema: StructType) -> Predicate:
-    compare: CompareOp = _OPS[op]
-    if isinstance(left, Value):
-        left, right, compare = right, left, _FLIPPED.get(compare, compare)
+def _comparison(op: ComparisonOp, left: Column, right: Column | Value, schema: StructType) -> Predicate:
     path, dtype = find_column(schema, left.name)
     other: Ref | Literal
     if isinstance(right, Column):
         other = Ref(find_column(schema, right.name)[0])
     else:
         other = _constant(right.value, dtype, left.name, weak=type(right.value) is float)
-    found = IsTrue(Compare(compare, Ref(path), other, NanRule.IEEE))
+    found = IsTrue(Compare(_OPS[op], Ref(path), other, NanRule.IEEE))
     return Not(found) if op == "!=" else found
 
 
-def _constant(value: Any, dtype: DataType, name: str, *, weak: bool = False) -> Literal:
+def _constant(value: object, dtype: DataType, name: str, *, weak: bool = False) -> Literal:
     constant = literal(value)
     kind = kind_of(constant)
     if not is_missing(value) and not _comparable(dtype, kind):
@@ -169,7 +170,7 @@ def _constant(value: Any, dtype: DataType, name: str, *, weak: bool = False) -> 
             hint="compare it with a value of its own type",
             column=name,
         )
-    if weak and dtype == PrimitiveType("float"):
+    if weak and isinstance(value, float) and dtype == PrimitiveType("float"):
         # As in pandas, a bare Python float takes the column's precision: 0.1 finds 0.1.
         return Literal(_single(value))
     return constant
@@ -183,8 +184,8 @@ def _single(value: float) -> float:
     return rounded
 
 
-def is_missing(value: Any) -> bool:
-    """Returns whether a constant is None or NaN, which pandas knows as one."""
+def is_missing(value: object) -> bool:
+    """Returns True for None and NaN, which are the same to pandas."""
     constant = literal(value).value
     return constant is None or (isinstance(constant, float) and math.isnan(constant))
 
@@ -201,9 +202,9 @@ def _comparable(dtype: DataType, kind: str) -> bool:
             return False
 
 
-# Expressions on rows: numbers where they compute, and for conditions True or False, never NULL.
+# Expressions over rows: a computation gives numbers, a condition gives True or False and never NULL.
 
-_COMPARE: Final[dict[ComparisonOp, Callable[[Any, Any], Any]]] = {
+_COMPARE: Final[dict[ComparisonOp, Callable[[Values, Values], Values]]] = {
     "==": pc.equal,
     "!=": pc.not_equal,
     "<": pc.less,
@@ -211,18 +212,18 @@ _COMPARE: Final[dict[ComparisonOp, Callable[[Any, Any], Any]]] = {
     ">": pc.greater,
     ">=": pc.greater_equal,
 }
-_COMPUTE: Final[dict[ArithmeticOp, Callable[[Any, Any], Any]]] = {
+_COMPUTE: Final[dict[ArithmeticOp, Callable[[Values, Values], Values]]] = {
     "+": pc.add,
     "-": pc.subtract,
     "*": pc.multiply,
     "/": pc.divide,
     "**": pc.power,
 }
-_LOGIC: Final[dict[str, Callable[[Any, Any], Any]]] = {"&": pc.and_, "|": pc.or_, "^": pc.xor}
+_LOGIC: Final[dict[str, Callable[[Values, Values], Values]]] = {"&": pc.and_, "|": pc.or_, "^": pc.xor}
 
 
-def mask_of(expression: Expression, data: pa.Table, timezone: str) -> Any:
-    """Returns one bit per row: the condition's truth, which pandas knows only as True or False."""
+def mask_of(expression: Expression, data: pa.Table, timezone: str) -> Values:
+    """Returns one bit per row, True where the condition is; as in pandas, it is never NULL."""
     schema = schema_from_arrow(data.schema)
     bound = bind(to_predicate(expression, schema), schema, timezone=timezone)
     if is_evaluable(bound):
@@ -231,7 +232,7 @@ def mask_of(expression: Expression, data: pa.Table, timezone: str) -> Any:
     return pa.repeat(truth, data.num_rows) if isinstance(truth, pa.Scalar) else truth
 
 
-def _mask(expression: Expression, data: pa.Table, schema: StructType, timezone: str) -> Any:
+def _mask(expression: Expression, data: pa.Table, schema: StructType, timezone: str) -> Values:
     match expression:
         case Logic(op, parts):
             return reduce(_LOGIC[op], (_mask(part, data, schema, timezone) for part in parts))
@@ -245,7 +246,7 @@ def _mask(expression: Expression, data: pa.Table, schema: StructType, timezone: 
     return _computed_mask(expression, data, schema)
 
 
-def _computed_mask(expression: Expression, data: pa.Table, schema: StructType) -> Any:
+def _computed_mask(expression: Expression, data: pa.Table, schema: StructType) -> Values:
     match expression:
         case Comparison(op, left, right):
             sides = (numbers(left, data, schema), numbers(right, data, schema))
@@ -265,11 +266,8 @@ def _computed_mask(expression: Expression, data: pa.Table, schema: StructType) -
             )
 
 
-def _is_member(found: Any, values: tuple[Any, ...]) -> Any:
-    """Integers by their value, everything else as doubles, of which there is one zero.
-
-    NaN is in no list.
-    """
+def _is_member(found: Values, values: tuple[object, ...]) -> Values:
+    """Compares integers by their value and all else as doubles, where 0.0 equals -0.0. NaN is in no list."""
     listed = [_number_constant(value).as_py() for value in values if not is_missing(value)]
     if pa.types.is_integer(found.type) and all(isinstance(value, int) for value in listed):
         return pc.is_in(pc.cast(found, pa.int64()), value_set=pa.array(listed, pa.int64()))
@@ -278,8 +276,8 @@ def _is_member(found: Any, values: tuple[Any, ...]) -> Any:
     return pc.is_in(pc.add(pc.cast(found, pa.float64(), safe=False), zero), value_set=wanted)
 
 
-def numbers(expression: Expression, data: pa.Table, schema: StructType | None = None) -> Any:
-    """Returns the values an expression computes, NULL where one of its columns is NULL."""
+def numbers(expression: Expression, data: pa.Table, schema: StructType | None = None) -> Values:
+    """Returns the values an expression computes; NULL where one of its columns is NULL."""
     schema = schema or schema_from_arrow(data.schema)
     match expression:
         case Column(name):
@@ -298,7 +296,7 @@ def numbers(expression: Expression, data: pa.Table, schema: StructType | None = 
             assert_never(expression)
 
 
-def _number_column(name: str, data: pa.Table, schema: StructType) -> Any:
+def _number_column(name: str, data: pa.Table, schema: StructType) -> pa.ChunkedArray:
     values = column(data, find_column(schema, name)[0])
     if pa.types.is_decimal(values.type):
         return pc.cast(values, pa.float64())
@@ -309,7 +307,7 @@ def _number_column(name: str, data: pa.Table, schema: StructType) -> Any:
     return values
 
 
-def _number_constant(value: Any) -> pa.Scalar:
+def _number_constant(value: object) -> pa.Scalar:
     if isinstance(value, np.floating) and not isinstance(value, np.float64):
         return pa.scalar(float(value), pa.float32())
     plain = value.item() if isinstance(value, np.generic) else value
@@ -320,7 +318,7 @@ def _number_constant(value: Any) -> pa.Scalar:
     return pa.scalar(plain)
 
 
-def _compute(op: ArithmeticOp, left: Any, right: Any) -> Any:
+def _compute(op: ArithmeticOp, left: Values, right: Values) -> Values:
     if op == "**" and not pa.types.is_integer(right.type):
         raise PredicateError("an exponent must be an integer", hint="as in ArcticDB")
     left, right = _common(left, right)
@@ -330,8 +328,8 @@ def _compute(op: ArithmeticOp, left: Any, right: Any) -> Any:
     return _COMPUTE[op](left, right)
 
 
-def _common(left: Any, right: Any) -> tuple[Any, Any]:
-    """Returns both as int64, or as float32 where nothing is wider, or as float64."""
+def _common(left: Values, right: Values) -> tuple[Values, Values]:
+    """Returns both sides as int64, as float32 if neither needs more, or as float64."""
     types = (left.type, right.type)
     if all(map(pa.types.is_integer, types)):
         wanted = pa.int64()
@@ -342,14 +340,14 @@ def _common(left: Any, right: Any) -> tuple[Any, Any]:
     return pc.cast(left, wanted, safe=False), pc.cast(right, wanted, safe=False)
 
 
-def _is_single(side: Any) -> bool:
+def _is_single(side: Values) -> bool:
     return bool(side.type == pa.float32())
 
 
-def _fits_single(side: Any) -> bool:
+def _fits_single(side: Values) -> bool:
     # a bare Python float takes the precision of the column beside it
     return _is_single(side) or (isinstance(side, pa.Scalar) and pa.types.is_floating(side.type))
 
 
-def _widened(values: Any) -> Any:
+def _widened(values: Values) -> Values:
     return pc.cast(values, pa.int64()) if pa.types.is_integer(values.type) else values

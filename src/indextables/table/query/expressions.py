@@ -1,7 +1,7 @@
 """What `q["a"] + 1 < q["b"]` builds: a closed union of frozen expressions over columns.
 
 They follow pandas: a missing value (NULL or NaN) equals nothing, so a comparison with it is False
-and only `!=` is True. A condition is True or False for every row, and `~` turns one into the other.
+and only `!=` is True. A condition is True or False for every row, never NULL, and `~` inverts it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ LogicOp: TypeAlias = OneOf["&", "|", "^"]
 
 
 class Operators:
-    """Shared by all expressions: Python's operators build larger ones."""
+    """What all expressions share: Python's operators build larger expressions."""
 
     __slots__ = ()
-    __array_ufunc__ = None  # numpy.int64(1) < q["a"] is ours to answer
+    __array_ufunc__ = None  # numpy leaves numpy.int64(1) < q["a"] to this class
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
@@ -46,46 +46,46 @@ class Operators:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __lt__(self, other: Any) -> Comparison:
+    def __lt__(self, other: object) -> Comparison:
         return Comparison("<", as_expression(self), as_expression(other))
 
-    def __le__(self, other: Any) -> Comparison:
+    def __le__(self, other: object) -> Comparison:
         return Comparison("<=", as_expression(self), as_expression(other))
 
-    def __gt__(self, other: Any) -> Comparison:
+    def __gt__(self, other: object) -> Comparison:
         return Comparison(">", as_expression(self), as_expression(other))
 
-    def __ge__(self, other: Any) -> Comparison:
+    def __ge__(self, other: object) -> Comparison:
         return Comparison(">=", as_expression(self), as_expression(other))
 
-    def __add__(self, other: Any) -> Arithmetic:
+    def __add__(self, other: object) -> Arithmetic:
         return Arithmetic("+", as_expression(self), as_expression(other))
 
-    def __radd__(self, other: Any) -> Arithmetic:
+    def __radd__(self, other: object) -> Arithmetic:
         return Arithmetic("+", as_expression(other), as_expression(self))
 
-    def __sub__(self, other: Any) -> Arithmetic:
+    def __sub__(self, other: object) -> Arithmetic:
         return Arithmetic("-", as_expression(self), as_expression(other))
 
-    def __rsub__(self, other: Any) -> Arithmetic:
+    def __rsub__(self, other: object) -> Arithmetic:
         return Arithmetic("-", as_expression(other), as_expression(self))
 
-    def __mul__(self, other: Any) -> Arithmetic:
+    def __mul__(self, other: object) -> Arithmetic:
         return Arithmetic("*", as_expression(self), as_expression(other))
 
-    def __rmul__(self, other: Any) -> Arithmetic:
+    def __rmul__(self, other: object) -> Arithmetic:
         return Arithmetic("*", as_expression(other), as_expression(self))
 
-    def __truediv__(self, other: Any) -> Arithmetic:
+    def __truediv__(self, other: object) -> Arithmetic:
         return Arithmetic("/", as_expression(self), as_expression(other))
 
-    def __rtruediv__(self, other: Any) -> Arithmetic:
+    def __rtruediv__(self, other: object) -> Arithmetic:
         return Arithmetic("/", as_expression(other), as_expression(self))
 
-    def __pow__(self, other: Any) -> Arithmetic:
+    def __pow__(self, other: object) -> Arithmetic:
         return Arithmetic("**", as_expression(self), as_expression(other))
 
-    def __rpow__(self, other: Any) -> Arithmetic:
+    def __rpow__(self, other: object) -> Arithmetic:
         return Arithmetic("**", as_expression(other), as_expression(self))
 
     def __neg__(self) -> Arithmetic:
@@ -94,53 +94,53 @@ class Operators:
     def __abs__(self) -> Absolute:
         return Absolute(as_expression(self))
 
-    def __and__(self, other: Any) -> Logic:
+    def __and__(self, other: object) -> Logic:
         return _logic("&", self, other)
 
-    def __rand__(self, other: Any) -> Logic:
+    def __rand__(self, other: object) -> Logic:
         return _logic("&", other, self)
 
-    def __or__(self, other: Any) -> Logic:
+    def __or__(self, other: object) -> Logic:
         return _logic("|", self, other)
 
-    def __ror__(self, other: Any) -> Logic:
+    def __ror__(self, other: object) -> Logic:
         return _logic("|", other, self)
 
-    def __xor__(self, other: Any) -> Logic:
+    def __xor__(self, other: object) -> Logic:
         return _logic("^", self, other)
 
-    def __rxor__(self, other: Any) -> Logic:
+    def __rxor__(self, other: object) -> Logic:
         return _logic("^", other, self)
 
     def __invert__(self) -> Inverse:
         return Inverse(as_expression(self))
 
-    def isin(self, *values: Any) -> Member:
-        """Equal to one of the values, given one by one or as one collection."""
+    def isin(self, *values: object) -> Member:
+        """Returns the condition that the value equals one of these, given one by one or as one collection."""
         return Member(as_expression(self), _values(values))
 
-    def isnotin(self, *values: Any) -> Inverse:
-        """Equal to none of them; a missing value is in no list."""
+    def isnotin(self, *values: object) -> Inverse:
+        """Returns the condition that the value equals none of these; a missing value is in no list."""
         return Inverse(Member(as_expression(self), _values(values)))
 
     def isnull(self) -> Missing:
-        """NULL or NaN."""
+        """Returns the condition that the value is NULL or NaN."""
         return Missing(as_expression(self))
 
     def notnull(self) -> Inverse:
-        """Neither NULL nor NaN."""
+        """Returns the condition that the value is neither NULL nor NaN."""
         return Inverse(Missing(as_expression(self)))
 
     isna, notna = isnull, notnull
 
     def regex_match(self, pattern: str) -> Matches:
-        """Returns the regular expression is found somewhere in the text."""
+        """Returns the condition that the regular expression is found somewhere in the text."""
         return Matches(as_expression(self), pattern)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column(Operators):
-    """The column of that name; with a dot in it, a nested field unless there is such a column."""
+    """The column of that name. A dot means a nested field, unless a column's own name has the dot."""
 
     name: str
 
@@ -152,7 +152,7 @@ class Column(Operators):
 class Value(Operators):
     """A constant."""
 
-    value: Any
+    value: object
 
     def __str__(self) -> str:
         return repr(self.value)
@@ -172,7 +172,7 @@ class Arithmetic(Operators):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Absolute(Operators):
-    """The size of a number without its sign."""
+    """A number without its sign."""
 
     inner: Expression
 
@@ -182,7 +182,7 @@ class Absolute(Operators):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison(Operators):
-    """True, or False; False too where a side is missing, unless the comparison is !=."""
+    """A comparison: False where a side is missing, except for !=, which is True there."""
 
     op: ComparisonOp
     left: Expression
@@ -194,10 +194,10 @@ class Comparison(Operators):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Member(Operators):
-    """Equal to one of the values; a missing value among them equals nothing."""
+    """The condition that a value is in a list; a missing value in the list equals nothing."""
 
     inner: Expression
-    values: tuple[Any, ...]
+    values: tuple[object, ...]
 
     def __str__(self) -> str:
         return f"({self.inner} in {str(list(self.values))[:100]})"
@@ -205,7 +205,7 @@ class Member(Operators):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Missing(Operators):
-    """NULL or NaN."""
+    """The condition that a value is NULL or NaN."""
 
     inner: Expression
 
@@ -215,7 +215,7 @@ class Missing(Operators):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matches(Operators):
-    """A regular expression, searched for."""
+    """The condition that a regular expression is found in a text."""
 
     inner: Expression
     pattern: str
@@ -226,7 +226,7 @@ class Matches(Operators):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Logic(Operators):
-    """Two or more conditions combined; chains stay flat."""
+    """Two or more conditions combined by one operator; chains stay flat."""
 
     op: LogicOp
     parts: tuple[Expression, ...]
@@ -237,7 +237,7 @@ class Logic(Operators):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inverse(Operators):
-    """True where the condition is False."""
+    """The condition that another one is False."""
 
     inner: Expression
 
@@ -250,12 +250,12 @@ Expression: TypeAlias = (
 )
 
 
-def as_expression(value: Any) -> Any:
-    """Returns the expression itself, or a constant."""
-    return value if isinstance(value, Operators) else Value(value)
+def as_expression(value: object) -> Expression:
+    """Returns an expression as it is, and anything else as a constant."""
+    return value if isinstance(value, Expression) else Value(value)
 
 
-def _logic(op: LogicOp, left: Any, right: Any) -> Logic:
+def _logic(op: LogicOp, left: object, right: object) -> Logic:
     sides = (as_expression(left), as_expression(right))
     for side in sides:
         if isinstance(side, Value) and not isinstance(side.value, bool):
@@ -267,11 +267,11 @@ def _logic(op: LogicOp, left: Any, right: Any) -> Logic:
     return Logic(op, (*parts[0], *parts[1]))
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: object) -> bool:
     return isinstance(value, list | tuple | set | frozenset) or getattr(value, "ndim", 0) == 1
 
 
-def _values(given: tuple[Any, ...]) -> tuple[Any, ...]:
+def _values(given: tuple[object, ...]) -> tuple[object, ...]:
     alone = given[0] if len(given) == 1 else None
     if isinstance(alone, Iterable) and not isinstance(alone, str | bytes | Operators):
         return tuple(alone)
@@ -279,8 +279,8 @@ def _values(given: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def columns_in(expression: Expression) -> Iterator[str]:
-    """Yields the names of the columns an expression reads, in order, some of them twice."""
-    todo: list[Any] = [expression]
+    """Yields the names of the columns an expression reads, in order; a name may come twice."""
+    todo: list[Expression] = [expression]
     while todo:
         match todo.pop():
             case Column(name):

@@ -134,7 +134,7 @@ def _refused_stream_read(original: Any) -> Any:
     return load
 
 
-def _refuse_if_ours(source: str | None, given: Mapping[str, Any], what: str) -> None:
+def _refuse_if_ours(source: str | None, given: Mapping[str, object], what: str) -> None:
     name = given.get("tableName") or given.get("name")
     if is_ours(source or "") or path_of_name(name) is not None:
         refuse(what)

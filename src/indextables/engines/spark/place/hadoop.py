@@ -381,7 +381,7 @@ def _known_to_hadoop(uri: str, conf: Any) -> str:
     return uri
 
 
-def s3_options(conf: Any, bucket: str) -> Mapping[str, Any]:
+def s3_options(conf: Any, bucket: str) -> Mapping[str, object]:
     """Returns the credentials and the endpoint that Hadoop would use for this bucket, by obstore's names."""
 
     def value(name: str) -> str | None:

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from pyspark.sql import SparkSession
 
@@ -54,7 +54,7 @@ class WriteOptions:
     """What Spark's own writer gets: compression, maxRecordsPerFile, …"""
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> WriteOptions:
+    def of(cls, given: Mapping[str, object]) -> WriteOptions:
         """Returns the options, whatever case their names are written in.
 
         ConfigError for what cannot be.

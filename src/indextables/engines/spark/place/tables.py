@@ -39,7 +39,7 @@ def parsed_alike(session: Any) -> bool:
     )
 
 
-def settings_of(session: SparkSession, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def settings_of(session: SparkSession, options: Mapping[str, object] | None = None) -> dict[str, Any]:
     """Returns every `spark.indextables.*` setting that is stronger than the table's own properties."""
     return layered(options, _session(session), _hadoop(session))
 

@@ -26,7 +26,7 @@ _KNOWN: Final = {name.lower(): name for name in (*_OURS, *PARQUET)} | {
 def read_table(
     session: SparkSession,
     path: str,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     pinned: Snapshot | None = None,
 ) -> DataFrame:
     """Returns the table at this path, pinned to its newest version or the one the options name."""
@@ -75,7 +75,7 @@ def _refuse_other_calendar(name: str, value: Any) -> None:
         )
 
 
-def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
+def checked_options(options: Mapping[str, object]) -> dict[str, Any]:
     """Returns the options by their proper names; one that means nothing is an error."""
     Config.of(session=options).validate()
     found: dict[str, Any] = {}

@@ -102,7 +102,7 @@ class Rewriter:
             case _:
                 return None
 
-    def _scan(self, relation: Any, moment: Mapping[str, Any]) -> Any | None:
+    def _scan(self, relation: Any, moment: Mapping[str, object]) -> Any | None:
         path = relation_path(self._session, relation)
         if path is None:
             return None
