@@ -140,14 +140,14 @@ def slices(found: Any) -> Iterator[str]:
     )
     kinds = ["merge_on_read", "copy_on_write"]
     yield table(
-        ["change", "logs, s", "MB written", "rewriting files, s", "MB written"],
+        ["change", "delta files, s", "MB written", "rewriting files, s", "MB written"],
         (
             [row["step"], *(row[f"{k}_{n}"] for k in kinds for n in ("s", "mb"))]
             for row in found["writing"]
         ),
     )
     yield table(
-        ["query", "slices with logs", "rewritten files", "bases alone"],
+        ["query", "slices with delta files", "rewritten files", "bases alone"],
         (
             [row["query"], *(row[f"{k} ms"] for k in ("merge-on-read", "copy-on-write", "bases only"))]
             for row in found["reading"]
@@ -211,7 +211,7 @@ SECTIONS = (
     Section(
         "slices",
         "Rows that change",
-        "Slices with delete logs, data logs and rollback blocks. Logs make changes cheap and reads dearer until "
+        "Slices with delete deltas, row deltas and rollback blocks. They make changes cheap and reads dearer until "
         "`compact` folds them in.",
         slices,
     ),

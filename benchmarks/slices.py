@@ -3,14 +3,14 @@
     python benchmarks/slices.py                     all of it, about two minutes
     python benchmarks/slices.py --slices 1000 --groups 50
 
-Planning: 10,000 slices, each a base file with up to five log files. A quarter of them has a delete log, a
-quarter a rollback block, a quarter data logs alone, the rest no log. "Before" is the rule that keeps a
+Planning: 10,000 slices, each a base file with up to five delta files. A quarter of them has a delete delta, a
+quarter a rollback block, a quarter row deltas alone, the rest none. "Before" is the rule that keeps a
 slice for every file the index does not know, "now" the one that looks at what the file is. The same
-question is put to a listing with a timeline, and to a table of ours, whose log has delete logs and data
-logs but no rollback blocks. No data file is opened.
+question is put to a listing with a timeline, and to a table of this format, which has delete deltas and row
+deltas but no rollback blocks. No data file is opened.
 
-Reading: two tables with the same rows, one with a record key (deletes and updates are log files), one
-without (they rewrite files). A quarter of the file groups has a delete log, a quarter a data log. Each
+Reading: two tables with the same rows, one with a record key (deletes and updates are delta files), one
+without (they rewrite files). A quarter of the slices has a delete delta, a quarter a row delta. Each
 number is the best of several runs, which take turns.
 """
 
@@ -231,9 +231,9 @@ def read_both(tables: dict, groups: int, rows: int, runs: int) -> list[dict]:
     middle = groups // 4 * rows  # where groups with deletes end and groups with updates begin
     few = max(groups // 100, 2) // 2 * rows
     queries = {
-        "1% of the rows, all in groups with logs": f"n >= {middle - few} AND n < {middle + few}",
-        "1% of the rows, in groups without logs": f"n >= {3 * middle} AND n < {3 * middle + 2 * few}",
-        "one key, in a group with logs": f"id = {middle - 7}",
+        "1% of the rows, all in slices with delta files": f"n >= {middle - few} AND n < {middle + few}",
+        "1% of the rows, in slices without delta files": f"n >= {3 * middle} AND n < {3 * middle + 2 * few}",
+        "one key, in a slice with delta files": f"id = {middle - 7}",
         "all rows": None,
     }
     found = []
@@ -268,12 +268,12 @@ def main() -> int:
         for measure in (plan_listing, plan_table)
         for mode in (MergeMode.RECORD, MergeMode.COLUMNS)
     ]
-    print_table(f"{options.slices:,} slices, half with delete or rollback logs; 1% match", planned)
+    print_table(f"{options.slices:,} slices, half with delete deltas or rollbacks; 1% match", planned)
     with tempfile.TemporaryDirectory() as root:
         tables, written = write_both(Path(root), options.groups, options.rows)
         print_table(f"{options.groups} groups of {options.rows:,} rows", written)
         read = read_both(tables, options.groups, options.rows, options.runs)
-        print_table("reading, half of the groups with logs", read)
+        print_table("reading, half of the slices with delta files", read)
     save("slices", {"options": vars(options), "planning": planned, "writing": written, "reading": read})
     return 0
 

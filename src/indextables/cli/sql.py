@@ -48,7 +48,7 @@ def _show_usage(ctx: click.Context, _option: click.Parameter, wanted: bool) -> N
     "--limit",
     type=click.IntRange(1, 2**31),
     metavar="N",
-    help=f"Print so many rows at most [{_SHOWN_ROWS:,}; all as JSON].",
+    help=f"Print at most this many rows [{_SHOWN_ROWS:,}; all as JSON].",
 )
 @click.option(
     "--statements",

@@ -43,7 +43,7 @@ def convert(directory: str, output: OutputFormat) -> None:
     default=1,
     show_default=True,
     metavar="N",
-    help="Only slices with so many log files at least.",
+    help="Only slices with at least this many delta files.",
 )
 @click.option(
     "--min-percent",
@@ -51,7 +51,7 @@ def convert(directory: str, output: OutputFormat) -> None:
     default=0,
     show_default=True,
     metavar="P",
-    help="Only slices whose log files have so many percent of the base file's size at least.",
+    help="Only slices whose delta files have at least this percentage of the size of the base file.",
 )
 @settings_option
 @format_option
