@@ -1,1 +1,1 @@
-"""One module per verb: a pure plan, then an apply over an executor."""
+"""The verbs of a table, one module each: a plan computed from a snapshot, then its execution by an executor."""

@@ -1,13 +1,14 @@
-"""Build or remove statistics in place: no row is rewritten, only what the log says of the splits."""
+"""Adds or removes statistics in the log. No data is rewritten."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.stats import SplitStats, stats_columns
@@ -49,7 +50,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatistics:
-    """How much of the table the statistics of one column cover, in splits."""
+    """How many splits have statistics of one column."""
 
     column: FieldPath
     type: str
@@ -57,13 +58,13 @@ class ColumnStatistics:
     complete: int
     """Splits whose counts and bounds are all known."""
     inexact: int
-    """Of those, splits with a shortened bound: good for skipping, not for MIN and MAX."""
+    """Complete splits with a cut bound, which serves to skip them but not to answer MIN and MAX."""
     missing: int
-    """Splits that no condition on this column can skip by its bounds."""
+    """Splits that lack a count or a bound."""
 
 
 def statistics_info(snapshot: Snapshot) -> list[ColumnStatistics]:
-    """Returns one line per column and nested field, partition columns left out: their values are known."""
+    """Returns an entry for each column and nested field, without partition columns, whose values are in the log."""
     index, holding = snapshot.index(), _holding(snapshot)
     found = []
     for leaf in _leaves(snapshot):
@@ -96,9 +97,9 @@ def analyze(
     progress: Progress | None = None,
     options: Mapping[str, object] | None = None,
 ) -> CommitResult:
-    """Commits statistics for the splits that lack them; nothing, if none do.
+    """Commits statistics for the splits that lack them; commits nothing if none do.
 
-    Without `columns`: those a write would collect. `rebuild` collects them for every split anew.
+    `columns` are by default those a write would collect. `rebuild` computes them for every split.
     """
     snapshot = log.snapshot()
     config = config_for(snapshot.properties, options)
@@ -129,7 +130,7 @@ def analyze(
 
 
 def drop_statistics(log: TransactionLog, columns: Sequence[str]) -> CommitResult:
-    """Commits every split without the statistics of these columns; nothing, if there are none."""
+    """Commits every split without the statistics of these columns; commits nothing if there are none."""
     snapshot = log.snapshot()
     gone = _named(snapshot, columns)
     adds = [
@@ -148,9 +149,9 @@ def _collected(
     schema: StructType,
     wanted: Sequence[FieldPath],
 ) -> dict[str, SplitStats]:
-    """Statistics from the rows.
+    """Reads the statistics from the rows.
 
-    Of a file in another calendar, engines read other old dates than Spark.
+    Old dates of a file in another calendar are left out: engines read other values there than Spark does.
     """
     found = dict(executor.collect(splits, schema, wanted))
     old = [key for key, stats in found.items() if has_old_times(stats, schema)]
@@ -167,7 +168,7 @@ def _plan(
     return CommitPlan(
         Analyze(frozenset(paths)),
         operation,
-        # one group per split: a split that another writer replaced meanwhile is left out
+        # one group for each split, so that a split another writer replaced meanwhile is left out
         groups=tuple(Group(add.path, frozenset({add.path}), (add,)) for add in adds),
         parameters={"columns": [list(path) for path in paths]},
         metrics={
@@ -183,7 +184,7 @@ def _with_stats(split: Split, stats: SplitStats) -> Add:
 
 
 def _named(snapshot: Snapshot, columns: Sequence[str]) -> tuple[FieldPath, ...]:
-    """Returns the leaves these names stand for; a struct stands for all its fields."""
+    """Returns the leaves that these names stand for; a struct stands for all its fields."""
     known = [leaf.path for leaf in _leaves(snapshot)]
     found: dict[FieldPath, None] = {}
     for name in columns:
@@ -206,10 +207,7 @@ def _leaves(snapshot: Snapshot) -> list[Leaf]:
 def _need(
     snapshot: Snapshot, wanted: Sequence[FieldPath], truncation: TruncationOptions
 ) -> npt.NDArray[np.bool_]:
-    """Returns splits that lack something.
-
-    A bound that was dropped for its length would only be dropped again.
-    """
+    """Returns one bit per split, True if it lacks something that was not dropped on purpose for its length."""
     index, holding = snapshot.index(), _holding(snapshot)
     need = np.zeros(snapshot.num_files, np.bool_)
     for leaf in _leaves(snapshot):
@@ -222,7 +220,10 @@ def _need(
 
 
 def _holding(snapshot: Snapshot) -> Callable[[str], npt.NDArray[np.bool_]]:
-    """For a column, one bit per split: it is stored there. Some log files hold keys, or some columns only."""
+    """Returns a function from a column to one bit per split, True if the split stores that column.
+
+    A delta file may store only the record key, or only some columns.
+    """
     slices = slices_of(snapshot)
     if slices is None:
         return lambda _: np.ones(snapshot.num_files, np.bool_)
@@ -236,7 +237,7 @@ def _holding(snapshot: Snapshot) -> Callable[[str], npt.NDArray[np.bool_]]:
 
 
 def _holds(split: Split, path: FieldPath, key: Sequence[str]) -> bool:
-    """Returns the same for one split: what it does not hold must not be said to be NULL there."""
+    """Returns True if this split stores the column; otherwise it must not be said to be NULL there."""
     if path[0] in key:
         return True
     if split.block == "delete":
@@ -246,7 +247,7 @@ def _holds(split: Split, path: FieldPath, key: Sequence[str]) -> bool:
 
 
 def _lacks(index: ColumnStatsIndex, leaf: Leaf) -> npt.NDArray[np.bool_]:
-    """Returns True where a count or a bound is unknown."""
+    """Returns one bit per split, True if a count or a bound is unknown."""
     source = index.source
     absent = source.absent(leaf.path)
     unknown = _unknown(source.count("null", leaf.path), index.num_rows)
@@ -259,7 +260,7 @@ def _lacks(index: ColumnStatsIndex, leaf: Leaf) -> npt.NDArray[np.bool_]:
     return unknown if absent is None else unknown & ~absent
 
 
-def _unknown(values: Any | None, rows: int) -> npt.NDArray[np.bool_]:
+def _unknown(values: pa.Array | None, rows: int) -> npt.NDArray[np.bool_]:
     if values is None:
         return np.ones(rows, np.bool_)
     return np.array(values.is_null(), np.bool_)

@@ -1,9 +1,8 @@
-"""Add rows: new splits, one commit, nothing read but the schema."""
+"""Appends rows: new splits in one commit, for which nothing but the schema is read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.state.snapshot import Snapshot
@@ -20,16 +19,16 @@ from indextables.plan.merge_rule import RECORD_KEY
 def append(
     log: TransactionLog,
     executor: Executor,
-    data: Any,
+    data: object,
     *,
     merge_schema: bool = False,
     options: Mapping[str, object] | None = None,
     txn: Txn | None = None,
 ) -> CommitResult:
-    """Commits the rows of `data`; nothing, if there are none and nothing else changes.
+    """Commits the rows of `data`; commits nothing if there are none and nothing else changes.
 
-    With `txn`, a batch that this application has already committed is not committed again. In a table
-    with a record key no key occurs twice, so there it is an upsert.
+    With `txn`, a batch that this application has already committed is not committed again. A table with
+    a record key holds each key once, so there an append is an upsert.
     """
     snapshot = log.snapshot()
     if RECORD_KEY in snapshot.properties:
@@ -52,7 +51,7 @@ def append(
 def plan_append(
     snapshot: Snapshot, written_with: Metadata, written: Written, txn: Txn | None = None
 ) -> CommitPlan:
-    """Returns the commit for rows written with this metadata, whatever the table looks like by now."""
+    """Returns the commit for rows written with this metadata, whatever the table has become since."""
     metadata, adds = settle(snapshot.metadata, written_with, written.adds)
     actions: tuple[Action, ...] = (*metadata, *((txn,) if txn else ()), *adds)
     return CommitPlan(Append(), "APPEND", actions, metrics=written.metrics)

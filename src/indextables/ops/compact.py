@@ -1,8 +1,8 @@
-"""Fold the log files of slices into new base files, so that reading them needs no merging any more.
+"""Writes slices with delta files as new base files, so that reading them merges nothing.
 
-No row changes. A new base is as old as the youngest file it folds, so a log that another writer adds
-meanwhile is still newer than it. Each slice is exchanged as a whole or, if another writer removed one of
-its files or brought older ones back, left as it is.
+No row changes. A new base file is as old as the youngest file it stands for, so a delta file that
+another writer adds meanwhile is still newer. Each slice is exchanged as a whole. It is left as it is
+if another writer removed one of its files or brought older ones back.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from indextables.errors import ConfigError
 from indextables.log.commit.intent import CommitPlan, Compact, Group
+from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Remove
@@ -32,23 +33,23 @@ _OUTPUT: Final = ("numAddedFiles", "numOutputRows", "numOutputBytes")
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """Which slices are worth it: enough log files, and enough bytes in them compared with the base."""
+    """Which slices are worth compacting: those with enough delta files, and large enough ones."""
 
     min_logs: int = 1
     min_percent: float = 0
-    """The size of the logs, in percent of the size of the base; without a base it is large enough."""
+    """The least size of the delta files, in percent of the base file; without a base file any size will do."""
 
     def __post_init__(self) -> None:
         if self.min_logs < 1 or not self.min_percent >= 0:
             raise ConfigError(
-                f"no slice has {self.min_logs} log files of {self.min_percent} percent of its base",
-                hint="min_logs is 1 or more, min_percent 0 or more",
+                f"a slice cannot have {self.min_logs} delta files, or {self.min_percent} percent of its base file in them",
+                hint="pass 1 or more for min_logs, 0 or more for min_percent",
             )
 
 
 @dataclass(frozen=True, slots=True)
 class CompactPlan:
-    """The slices that are folded, each with all of its files; printing it is the dry run."""
+    """The slices to compact, each with all of its files; printing it is the dry run."""
 
     pieces: tuple[Piece, ...]
 
@@ -62,10 +63,10 @@ def compact(
     progress: Callable[[int, int], None] | None = None,
     options: Mapping[str, object] | None = None,
 ) -> CommitResult:
-    """Commits the same rows without log files; nothing, if no slice reaches the threshold.
+    """Commits the same rows without delta files; commits nothing if no slice reaches the threshold.
 
-    The condition chooses slices: those that may show a row it is TRUE for. `progress` is called with the
-    number of slices that are folded and of all.
+    Only slices are compacted that may show a row the condition is TRUE for. `progress` is called with the
+    number of slices compacted and of all to compact.
     """
     snapshot = log.snapshot()
     plan = plan_compact(snapshot, condition or Condition(), threshold or Threshold())
@@ -87,7 +88,7 @@ def compact(
 
 
 def plan_compact(snapshot: Snapshot, condition: Condition, threshold: Threshold) -> CompactPlan:
-    """Returns the slices with log files that the condition chooses and the threshold does not leave alone."""
+    """Returns the slices with delta files that the condition chooses and that reach the threshold."""
     slices = slices_of(snapshot)
     if slices is None:
         return CompactPlan(())
@@ -95,15 +96,15 @@ def plan_compact(snapshot: Snapshot, condition: Condition, threshold: Threshold)
     sizes = np.asarray(snapshot.column("size").fill_null(0))
     logs = np.bincount(slices.codes[is_log], minlength=slices.count)
     bytes_ = [
-        np.bincount(slices.codes[part], sizes[part], minlength=slices.count)
-        for part in (is_log, ~is_log)
+        np.bincount(slices.codes[kind], sizes[kind], minlength=slices.count)
+        for kind in (is_log, ~is_log)
     ]
     chosen = (logs >= threshold.min_logs) & (100 * bytes_[0] >= threshold.min_percent * bytes_[1])
     bound = condition.bound(snapshot)
     if bound is not None:
         chosen &= slices.having(plan_files(snapshot, bound, case_sensitive=True).mask)
     rule = MergeRule.of(snapshot.properties)
-    found: dict[str, list[Any]] = {}
+    found: dict[str, list[Split]] = {}
     for split in snapshot.splits(chosen[slices.codes]):  # in order of `seq`
         found.setdefault(split.file_group or split.path, []).append(split)
     return CompactPlan(
@@ -126,10 +127,7 @@ def _commit_plan(plan: CompactPlan, compacted: Sequence[Written]) -> CommitPlan:
 
 
 def _exchange(piece: Piece, new: Written) -> Group:
-    """Returns the new base in place of all files of its slice.
-
-    A slice without a visible row is gone.
-    """
+    """Returns the new base file in place of all files of its slice; a slice without visible rows disappears."""
     files = _files(piece)
     seq = max(split.seq for split in files)
     removes = (Remove(split.path, data_change=False) for split in files)
@@ -147,13 +145,13 @@ def _exchange(piece: Piece, new: Written) -> Group:
     return Group(piece.group, inputs, (*removes, *adds), frozenset({piece.group}), metrics)
 
 
-def _files(piece: Piece) -> list[Any]:
-    """Returns every file of the slice, once."""
+def _files(piece: Piece) -> list[Split]:
+    """Returns every file of the slice once."""
     return list({split.path: split for split in (*piece.files, *piece.logs)}.values())
 
 
 def _discard(log: TransactionLog, compacted: Iterable[Written]) -> None:
-    """No commit was attempted yet, so nobody can refer to these files."""
+    """Deletes these files. No commit was attempted yet, so nothing refers to them."""
     for written in compacted:
         for add in written.adds:
             with suppress(Exception):

@@ -1,11 +1,10 @@
-"""Create a table: its schema, partitions, keys and properties, checked before anything is written."""
+"""Creates a table; its schema, partitions, key and properties are checked before anything is written."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -47,16 +46,13 @@ def new_metadata(
     name: str | None = None,
     description: str | None = None,
 ) -> Metadata:
-    """Returns the metadata of a new table.
-
-    SchemaError or ConfigError if it could not be written or read.
-    """
+    """Returns the metadata of a new table; SchemaError or ConfigError if it could not be written or read."""
     check_names(schema)
     check_levels(schema)
     texts = {key: _property_text(value) for key, value in (properties or {}).items()}
     partitions = _partition_columns(schema, partition_by)
     texts |= key_properties(texts, schema, record_key, merge_mode, partitions)
-    # a column that is not there would fail every write
+    # properties that name a missing column would fail every write
     config = config_for(texts, None)
     TruncationOptions.from_config(config)
     stats_columns(schema, partitions, config)
@@ -72,22 +68,19 @@ def new_metadata(
 
 
 def create(log: TransactionLog, metadata: Metadata) -> CommitResult:
-    """Returns version 0 of a table without rows.
-
-    TableExistsError if there is one, NotATableError if there is data.
-    """
+    """Commits version 0 of a table without rows; TableExistsError or NotATableError if the place is taken."""
     check_vacant(log)
     plan = CommitPlan(ChangeSchema(), "CREATE TABLE", (protocol_for(metadata), metadata))
     return CommitResult(log.create(plan).version, plan.operation)
 
 
 def protocol_for(metadata: Metadata) -> Protocol:
-    """Returns what a table with this metadata asks of its readers and writers."""
+    """Returns the protocol that a table with this metadata needs."""
     return needed_for(metadata, Protocol())
 
 
 def needed_for(metadata: Metadata, protocol: Protocol) -> Protocol:
-    """This protocol with what a table with this metadata asks beyond it."""
+    """Returns this protocol, extended by what a table with this metadata needs."""
     if RECORD_KEY not in metadata.properties:
         return protocol
     return replace(
@@ -100,7 +93,7 @@ def needed_for(metadata: Metadata, protocol: Protocol) -> Protocol:
 
 
 def check_vacant(log: TransactionLog) -> None:
-    """TableExistsError if there is a table, NotATableError if there is anything else."""
+    """Raises TableExistsError if there is a table, and NotATableError if there is anything else."""
     if log.exists():
         raise TableExistsError(
             f"there is a table at {log.store.uri} already",
@@ -114,8 +107,8 @@ def check_vacant(log: TransactionLog) -> None:
         )
 
 
-def as_schema(schema: Any) -> StructType:
-    """Returns a schema of ours from one of Arrow's, of Spark's, or from the JSON text of one."""
+def as_schema(schema: object) -> StructType:
+    """Returns the schema of a table from Arrow's, from Spark's, or from the JSON text of one."""
     match schema:
         case StructType():
             return schema
@@ -123,8 +116,10 @@ def as_schema(schema: Any) -> StructType:
             return source_schema(schema)
         case str():
             return schema_from_json(schema)
-        case _ if callable(getattr(schema, "json", None)):  # pyspark's StructType, without importing it
-            return schema_from_json(schema.json())
+        case _ if callable(
+            as_json := getattr(schema, "json", None)
+        ):  # pyspark's StructType, without importing it
+            return schema_from_json(as_json())
         case _:
             raise SchemaError(
                 f"a {type(schema).__name__} is not a schema",
@@ -132,7 +127,7 @@ def as_schema(schema: Any) -> StructType:
             )
 
 
-def _property_text(value: Any) -> str:
+def _property_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

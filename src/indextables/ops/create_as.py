@@ -1,10 +1,9 @@
-"""Create a table together with its first rows, in one commit."""
+"""Creates a table together with its first rows in one commit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 from indextables.errors import TableExistsError
 from indextables.log.commit.intent import Append, CommitPlan
@@ -19,16 +18,16 @@ from indextables.ops.shared.executor import Executor
 def create_as(
     log: TransactionLog,
     executor: Executor,
-    data: Any,
+    data: object,
     metadata: Metadata,
     *,
     options: Mapping[str, object] | None = None,
     txn: Txn | None = None,
 ) -> CommitResult:
-    """Returns version 0 of a table with these rows.
+    """Commits version 0 of a table with these rows.
 
-    TableExistsError if there is a table, also if it appears while the rows are written; nothing is
-    left behind then.
+    TableExistsError if there is a table, even if it appears while the rows are written; no file is left
+    behind then.
     """
     check_vacant(log)
     config = config_for(metadata.properties, options)
@@ -39,7 +38,7 @@ def create_as(
     try:
         done = log.create(plan)
     except TableExistsError:
-        # Somebody else's table is there, so no commit can name these files.
+        # Another writer created the table, so no commit names these files.
         for add in written.adds:
             with suppress(Exception):
                 log.store.delete(add.path)

@@ -1,11 +1,10 @@
-"""Delete and overwrite: drop what must match by its statistics alone, rewrite what matches in part."""
+"""Delete and overwrite: splits whose statistics prove that every row matches are dropped, others are rewritten."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.prune.evaluate import may_match, must_match
+from indextables.core.prune.source import FileMask
 from indextables.log.commit.intent import CommitPlan, Rewrite
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -42,7 +42,7 @@ def delete(
     *,
     options: Mapping[str, object] | None = None,
 ) -> CommitResult:
-    """Commits the table without the rows the condition is TRUE for; nothing, if there are none."""
+    """Commits the table without the rows the condition is TRUE for; commits nothing if there are none."""
     snapshot = log.snapshot()
     if RECORD_KEY in snapshot.properties:
         return delete_by_key(log, condition, snapshot, options)
@@ -52,7 +52,7 @@ def delete(
 def overwrite(
     log: TransactionLog,
     executor: Executor,
-    data: Any,
+    data: object,
     condition: Condition | SamePartitions,
     *,
     merge_schema: bool = False,
@@ -61,8 +61,8 @@ def overwrite(
 ) -> CommitResult:
     """Commits `data` in place of the rows the condition is TRUE for.
 
-    PredicateError before anything is committed if a row of `data` lies outside the condition.
-    With `txn`, a batch that this application has already committed is not committed again.
+    PredicateError, before anything is committed, if a row of `data` lies outside the condition. With
+    `txn`, a batch that this application has already committed is not committed again.
     """
     snapshot = log.snapshot()
     config = config_for(snapshot.properties, options)
@@ -89,9 +89,9 @@ def overwrite(
 
 @dataclass
 class RewritePlanner:
-    """Plans the same change against whatever snapshot is the newest.
+    """Plans the same change for whichever snapshot is the newest.
 
-    Splits are immutable, so what was rewritten for one snapshot serves the next one as well.
+    Splits are immutable, so a split rewritten for one snapshot need not be rewritten for the next.
     """
 
     executor: Executor
@@ -104,7 +104,7 @@ class RewritePlanner:
     rewritten: dict[str, Rewritten | None] = field(default_factory=dict)
 
     def __call__(self, snapshot: Snapshot) -> CommitPlan:
-        """Returns the removes and adds that turn this snapshot into the one asked for."""
+        """Returns the commit that makes the change to this snapshot."""
         bound = self.condition.bound(snapshot)
         metadata: tuple[Metadata, ...] = ()
         added = self.written.adds
@@ -132,9 +132,7 @@ class RewritePlanner:
         rewritten = [r.written for r in self.rewritten.values() if r is not None]
         return [add for written in (self.written, *rewritten) for add in written.adds]
 
-    def _rewrite(
-        self, snapshot: Snapshot, bound: Predicate, mask: np.ndarray[Any, np.dtype[np.bool_]]
-    ) -> dict[str, Rewritten]:
+    def _rewrite(self, snapshot: Snapshot, bound: Predicate, mask: FileMask) -> dict[str, Rewritten]:
         paths = _where(snapshot, "key", mask)
         missing = mask.copy()
         missing[mask] = [path not in self.rewritten for path in paths]
@@ -151,7 +149,7 @@ def _commit(log: TransactionLog, planner: RewritePlanner, snapshot: Snapshot) ->
     try:
         planner(snapshot)
     except BaseException:
-        # No commit was attempted yet, so nobody can refer to these files.
+        # No commit was attempted yet, so nothing refers to these files.
         _discard(log, planner.files())
         raise
     return commit(log, planner, snapshot)
@@ -163,14 +161,14 @@ def _discard(log: TransactionLog, adds: Iterable[Add]) -> None:
             log.store.delete(add.path)
 
 
-def _where(snapshot: Snapshot, column: str, mask: np.ndarray[Any, np.dtype[np.bool_]]) -> list[Any]:
-    values: list[Any] = snapshot.column(column).filter(pa.array(mask)).to_pylist()
+def _where(snapshot: Snapshot, column: str, mask: FileMask) -> list[str]:
+    values: list[str] = snapshot.column(column).filter(pa.array(mask)).to_pylist()
     return values
 
 
 def _metrics(
     snapshot: Snapshot,
-    dropped: np.ndarray[Any, np.dtype[np.bool_]],
+    dropped: FileMask,
     touched: Mapping[str, Rewritten],
     written: Written,
 ) -> dict[str, int]:

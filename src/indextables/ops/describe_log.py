@@ -1,9 +1,9 @@
-"""The actions of a log as rows, line by line, also where the log is damaged."""
+"""Lists the actions of a log as rows, line by line, even where the log is damaged."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
@@ -12,6 +12,9 @@ from indextables.log.open.load import Listing, list_log
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.files import LogFile, Torn, read_body
 from indextables.log.wire.lines import LinePosition, dumps, is_clean, loads, written_lines
+
+Cell: TypeAlias = int | str | bool | None
+Row: TypeAlias = dict[str, Cell]
 
 LOG_COLUMNS: Final = pa.schema(
     [
@@ -31,11 +34,11 @@ LOG_COLUMNS: Final = pa.schema(
 """`content` is the whole action as JSON, except for adds, whose fields have columns of their own."""
 
 
-def describe_log(log: TransactionLog, *, include_all: bool = False) -> Iterator[dict[str, Any]]:
-    """Yields one row per action: from the newest checkpoint on, or with `include_all` of every file there is."""
+def describe_log(log: TransactionLog, *, include_all: bool = False) -> Iterator[Row]:
+    """Yields one row for each action from the newest checkpoint on, or with `include_all` of every file."""
     listing = list_log(log.store, log.names)
     if listing.newest < 0:
-        log.snapshot()  # raises what is wrong
+        log.snapshot()  # raises the error that says what is wrong
     for file in _files(listing, include_all=include_all):
         yield from _rows(log, file)
 
@@ -50,7 +53,7 @@ def _files(listing: Listing, *, include_all: bool) -> list[LogFile]:
     return sorted([*commits, *checkpoints], key=lambda file: (file.version, file.kind, file.width))
 
 
-def _rows(log: TransactionLog, file: LogFile) -> Iterator[dict[str, Any]]:
+def _rows(log: TransactionLog, file: LogFile) -> Iterator[Row]:
     body = read_body(log.store, file)
     if isinstance(body.verdict, Torn):
         yield _row(file, body.verdict.line, "unreadable", content=body.verdict.reason)
@@ -64,7 +67,7 @@ def _rows(log: TransactionLog, file: LogFile) -> Iterator[dict[str, Any]]:
             yield _action_row(file, number, name, action)
 
 
-def _action_row(file: LogFile, line: int, name: str, action: Any) -> dict[str, Any]:
+def _action_row(file: LogFile, line: int, name: str, action: object) -> Row:
     if name != "add" or not isinstance(action, dict):
         path = action.get("path") if isinstance(action, dict) else None
         return _row(file, line, name, path=_text(path), content=_json(action))
@@ -81,7 +84,7 @@ def _action_row(file: LogFile, line: int, name: str, action: Any) -> dict[str, A
     )
 
 
-def _row(file: LogFile, line: int, action: str, **fields: Any) -> dict[str, Any]:
+def _row(file: LogFile, line: int, action: str, **fields: Cell) -> Row:
     return {
         **dict.fromkeys(LOG_COLUMNS.names),
         "version": min(file.version, 2**63 - 1),
@@ -92,17 +95,18 @@ def _row(file: LogFile, line: int, action: str, **fields: Any) -> dict[str, Any]
     }
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     return value if isinstance(value, str) and is_clean(value) else None
 
 
-def _integer(value: Any) -> int | None:
-    is_one = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
-    return value if is_one else None
+def _integer(value: object) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
+        return value
+    return None
 
 
-def _json(value: Any) -> str | None:
+def _json(value: object) -> str | None:
     if value is None:
         return None
-    # half a character cannot be shown; what can be read around it can
+    # a text with half a character in it cannot be shown as it is, but its JSON can
     return value if isinstance(value, str) and is_clean(value) else dumps(value).decode()

@@ -1,4 +1,4 @@
-"""Change a schema: one commit that adds columns and widens types."""
+"""Changes the schema of a table: one commit adds columns and widens types."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ from indextables.ops.shared.schema import evolved
 
 
 def evolve(log: TransactionLog, wanted: StructType) -> CommitResult:
-    """Commits this schema; nothing, if it is the table's already."""
+    """Commits this schema; commits nothing if the table has it already."""
     return commit(log, lambda now: plan_evolution(now, wanted), log.snapshot())
 
 
 def plan_evolution(snapshot: Snapshot, wanted: StructType) -> CommitPlan:
-    """Returns one commit that makes `wanted` the schema.
-
-    SchemaEvolutionError lists what stands against it.
-    """
+    """Returns the commit that makes `wanted` the schema; SchemaEvolutionError lists each reason against it."""
     changed = evolved(snapshot.metadata, wanted)
     actions = () if changed == snapshot.metadata else (changed,)
     added = [field.name for field in changed.schema if field.name not in snapshot.schema.names]

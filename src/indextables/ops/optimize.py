@@ -1,7 +1,7 @@
-"""Fewer and better splits: small ones packed together, or all rows of a partition laid along a curve.
+"""Writes splits anew: small ones packed together, or all rows of a partition sorted along a curve.
 
-No row changes. Each group of splits is exchanged as a whole or, if another writer touched one of them
-meanwhile, left as it is.
+No row changes. Splits that become new ones together are exchanged together. They are left as they are
+if another writer touched one of them meanwhile.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 from uuid import uuid4
 
 import numpy as np
 
 from indextables.config import TARGET_FILE_SIZE
 from indextables.core.prune.evaluate import may_match
+from indextables.core.prune.source import FileMask
 from indextables.core.types import is_orderable, resolve, type_name
 from indextables.errors import ConfigError, SchemaError
 from indextables.log.commit.intent import CommitPlan, Group, Optimize
@@ -30,26 +31,26 @@ from indextables.parquet.write.curves import Curve
 from indextables.parquet.write.write import Written
 
 CLUSTERED_BY: Final = "clusteredBy"
-"""The tag of a split that says along which curve its rows were laid."""
+"""The tag of a split that names the curve its rows are sorted along."""
 _SMALL: Final = 0.75
 
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
-    """The columns a curve runs through, in the table's spelling."""
+    """The columns that a curve runs through, in the table's spelling."""
 
     columns: tuple[str, ...]
     curve: Curve = "z"
 
     @property
     def tag(self) -> str:
-        """Returns what a split that is laid out like this says of itself."""
+        """Returns the value of the tag of splits sorted along this curve."""
         return json.dumps({"curve": self.curve, "columns": list(self.columns)})
 
 
 @dataclass(frozen=True, slots=True)
 class OptimizePlan:
-    """Which splits become new ones together; printing it is the dry run."""
+    """The sets of splits that are rewritten together; printing it is the dry run."""
 
     groups: tuple[tuple[Split, ...], ...]
     clustering: Clustering | None
@@ -65,7 +66,7 @@ def optimize(
     target_bytes: int | None = None,
     options: Mapping[str, object] | None = None,
 ) -> CommitResult:
-    """Commits the same rows in better splits; nothing, if they are good already."""
+    """Commits the same rows in better splits; commits nothing if they are good already."""
     snapshot = log.snapshot()
     config = config_for(snapshot.properties, options)
     size = config.get(TARGET_FILE_SIZE) if target_bytes is None else target_bytes
@@ -81,18 +82,20 @@ def optimize(
 def plan_optimize(
     snapshot: Snapshot, condition: Condition, clustering: Clustering | None, target_bytes: int
 ) -> OptimizePlan:
-    """Groups of splits of one partition each.
+    """Returns the sets of splits to rewrite together, each of one partition.
 
-    Slices with log files are for compaction, not for this.
+    Slices with delta files are left to compaction.
     """
     if target_bytes < 1:
-        raise ConfigError(f"a split of {target_bytes} bytes is none", hint="a size such as 128 << 20")
+        raise ConfigError(
+            f"a split cannot have {target_bytes} bytes", hint="pass a size such as 128 << 20"
+        )
     chosen = None if clustering is None else _resolved(snapshot, clustering)
     bound = condition.bound(snapshot)
     mask = np.ones(snapshot.num_files, np.bool_)
     if bound is not None:
         mask = may_match(bound, snapshot.index())
-    partitions = _by_partition(_without_logs(snapshot, mask))
+    partitions = _by_partition(_without_deltas(snapshot, mask))
     if chosen is None:
         groups = [bin_ for splits in partitions for bin_ in _packed(splits, target_bytes)]
     else:
@@ -106,23 +109,23 @@ def _resolved(snapshot: Snapshot, clustering: Clustering) -> Clustering:
         (*_, spelled), kind = resolve(snapshot.schema, (name,))
         if not is_orderable(kind):
             raise SchemaError(
-                f"column {spelled!r} is {type_name(kind)}, which has no order to lay rows along",
+                f"column {spelled!r} is {type_name(kind)}, which has no order to sort rows by",
                 hint="choose columns of numbers, dates, times or texts",
                 column=spelled,
             )
         if spelled in snapshot.partition_columns:
             raise SchemaError(
-                f"column {spelled!r} is a partition column: every split has one value of it already",
+                f"column {spelled!r} is a partition column: every split has a single value of it already",
                 hint="leave it out",
                 column=spelled,
             )
         names.append(spelled)
     if not names:
-        raise ConfigError("a curve needs a column at least", hint="z_order_by=['a', 'b']")
+        raise ConfigError("a curve needs at least one column", hint="pass z_order_by=['a', 'b']")
     return replace(clustering, columns=tuple(dict.fromkeys(names)))
 
 
-def _without_logs(snapshot: Snapshot, mask: np.ndarray[Any, np.dtype[np.bool_]]) -> list[Split]:
+def _without_deltas(snapshot: Snapshot, mask: FileMask) -> list[Split]:
     changed = {split.file_group for split in snapshot.splits() if split.is_log}
     return [
         split
@@ -139,7 +142,7 @@ def _by_partition(splits: Iterable[Split]) -> list[list[Split]]:
 
 
 def _packed(splits: Sequence[Split], target_bytes: int) -> Iterator[list[Split]]:
-    """Neighbours in the table's order, as many as fit: what was written together stays together."""
+    """Yields runs of small splits in the table's order, each as long as fits: rows written together stay together."""
     bin_: list[Split] = []
     for split in [s for s in splits if s.size < _SMALL * target_bytes]:
         if bin_ and sum(s.size for s in bin_) + split.size > target_bytes:
@@ -151,10 +154,7 @@ def _packed(splits: Sequence[Split], target_bytes: int) -> Iterator[list[Split]]
 
 
 def _is_done(splits: Sequence[Split], clustering: Clustering, target_bytes: int) -> bool:
-    """Laid along this very curve before, and nothing was added since.
-
-    Or there is nothing to lay out.
-    """
+    """Returns True if the splits were sorted along this curve and nothing was added since, or if one split is all."""
     if len(splits) == 1 and splits[0].size <= target_bytes:
         return True
     return all(split.to_add().tags.get(CLUSTERED_BY) == clustering.tag for split in splits)
@@ -186,7 +186,7 @@ def _exchange(
         replace(
             add,
             data_change=False,
-            # as old as its youngest row: a log file that is newer than all of them still wins
+            # as old as the youngest row in it, so that a delta file newer than all of them still wins
             seq=max(split.seq for split in splits),
             file_group=str(uuid4()) if groups else None,
             kind=splits[0].kind,

@@ -1,10 +1,9 @@
-"""Replace a table: other columns, other partitions, other rows, the same history."""
+"""Replaces a table by one with other columns, partitions and rows, and keeps its history."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from indextables.log.commit.intent import CommitPlan, Rewrite
 from indextables.log.state.snapshot import Snapshot
@@ -20,14 +19,14 @@ from indextables.parquet.write.write import Written
 def replace_table(
     log: TransactionLog,
     executor: Executor,
-    data: Any,
+    data: object,
     metadata: Metadata,
     *,
     options: Mapping[str, object] | None = None,
 ) -> CommitResult:
-    """Commits `data` as all there is in the table, with the schema of `metadata`.
+    """Commits `data` as the whole content of the table, with the schema of `metadata`.
 
-    Unlike an evolution this may drop and retype columns: no older file is part of the table any more.
+    Unlike an evolution this may drop and retype columns, because no older file stays part of the table.
     Older versions stay readable with the schema they had.
     """
     snapshot = log.snapshot()
@@ -39,7 +38,7 @@ def replace_table(
 
 
 def plan_replacement(snapshot: Snapshot, metadata: Metadata, written: Written) -> CommitPlan:
-    """Returns the commit that leaves nothing of this snapshot but its history."""
+    """Returns the commit that replaces everything in this snapshot."""
     successor = _successor(snapshot.metadata, metadata)
     removes = tuple(Remove(key) for key in snapshot.column("key").to_pylist())
     adds = tuple(replace(add, schema_id=successor.schema_id) for add in written.adds)
@@ -54,10 +53,7 @@ def plan_replacement(snapshot: Snapshot, metadata: Metadata, written: Written) -
 
 
 def _successor(current: Metadata, wanted: Metadata) -> Metadata:
-    """`wanted` as the next metadata of the same table.
-
-    No split may be taken for one of an older schema.
-    """
+    """Returns `wanted` as the next metadata of the same table, under a schema id that no older split has."""
     past = {**current.past_schemas, current.schema_id: current.schema}
     return replace(
         wanted,

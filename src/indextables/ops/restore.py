@@ -1,8 +1,8 @@
-"""Back to what was: the whole table as it was at a version.
+"""Brings back the whole table as it was at an older version.
 
-A new version is committed, so that nothing of the history is lost and a restore can itself be undone.
-Files come back as they were: with the `seq`, the file group, the tags and the statistics they had. What
-an application has committed (`txn`) stays committed: a stream does not send its batches again.
+A new version is committed, so no history is lost and a restore can itself be undone. Files come back
+as they were, with the `seq`, slice, tags and statistics they had. What an application has committed
+(`txn`) stays committed, so a stream does not send its batches again.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _SHOWN: Final = 5
 
 
 def restore(log: TransactionLog, target: Snapshot) -> CommitResult:
-    """Commits the files of `target`, an older version of this table, as all there is in the table.
+    """Commits the files of `target`, an older version of this table, as the whole content of the table.
 
-    The result is exactly that version, whoever commits meanwhile: then the files are compared again.
-    A schema that has only grown since stays as it is, and rows of that time have NULL in newer columns; if
-    the table has been replaced by another one since, its columns, partitions and properties of that
-    version come back as well. ObjectNotFoundError if a vacuum may have deleted a file that is needed.
+    The result is exactly that version even if others commit meanwhile; the files are then compared again.
+    A schema that has only grown since stays, and restored rows have NULL in newer columns. If the table
+    has been replaced since, the columns, partitions and properties of that version come back as well.
+    ObjectNotFoundError if a vacuum may have deleted a file that is needed.
     """
     return commit(log, lambda now: plan_restore(log, now, target), log.snapshot())
 
 
 def plan_restore(log: TransactionLog, now: Snapshot, target: Snapshot) -> CommitPlan:
-    """Returns the removes and adds that turn `now` into `target`."""
+    """Returns the commit that turns `now` into `target`."""
     metadata = _metadata(now.metadata, target.metadata)
     removes = removes_of(now, outside(now, target))
     adds = adds_of(target, metadata or now.metadata, outside(target, now))
@@ -58,10 +58,7 @@ def plan_restore(log: TransactionLog, now: Snapshot, target: Snapshot) -> Commit
 
 
 def _metadata(now: Metadata, then: Metadata) -> Metadata | None:
-    """Returns what the table has to become to hold files of that time.
-
-    None if it can stay what it is.
-    """
+    """Returns the metadata the table needs to hold files of that version; None if it can stay as it is."""
     if has_grown_from(then, now):
         return None
     known = {**now.past_schemas, now.schema_id: now.schema, **then.past_schemas}
@@ -70,7 +67,7 @@ def _metadata(now: Metadata, then: Metadata) -> Metadata | None:
 
 
 def has_grown_from(then: Metadata, now: Metadata) -> bool:
-    """Returns True if every file of that time can be read, and means the same, as a file of the table now."""
+    """Returns True if every file of that time can be read as a file of the table now, with the same meaning."""
     if then.partition_columns != now.partition_columns:
         return False
     if MergeRule.of(then.properties) != MergeRule.of(now.properties):
@@ -82,7 +79,7 @@ def has_grown_from(then: Metadata, now: Metadata) -> bool:
 
 
 def outside(snapshot: Snapshot, other: Snapshot) -> FileMask:
-    """Returns one bit per file of `snapshot`: it is not a file of the other."""
+    """Returns one bit per file of `snapshot`, True if it is not a file of the other snapshot."""
     found: FileMask = ~np.asarray(
         pc.is_in(snapshot.column("key"), other.column("key").combine_chunks())
     )
@@ -90,7 +87,7 @@ def outside(snapshot: Snapshot, other: Snapshot) -> FileMask:
 
 
 def removes_of(snapshot: Snapshot, mask: FileMask, *, data_change: bool = True) -> tuple[Remove, ...]:
-    """Returns what takes these files out of the table."""
+    """Returns the actions that take these files out of the table."""
     keys = snapshot.column("key").filter(pa.array(mask)).to_pylist()
     return tuple(Remove(key, data_change=data_change) for key in keys)
 
@@ -98,13 +95,13 @@ def removes_of(snapshot: Snapshot, mask: FileMask, *, data_change: bool = True) 
 def adds_of(
     snapshot: Snapshot, metadata: Metadata, mask: FileMask, *, data_change: bool = True
 ) -> tuple[Add, ...]:
-    """Returns what puts these files back as they were, their statistics in the types the columns have now."""
+    """Returns the actions that put these files back as they were, with statistics in the types columns have now."""
     splits = replace(snapshot, metadata=metadata).splits(mask)
     return tuple(replace(split.to_add(), data_change=data_change) for split in splits)
 
 
 def metrics(removes: Sequence[Remove], adds: Sequence[Add]) -> dict[str, int]:
-    """Returns what history shows."""
+    """Returns the numbers that history shows."""
     return {
         "numRemovedFiles": len(removes),
         "numRestoredFiles": len(adds),
@@ -113,11 +110,11 @@ def metrics(removes: Sequence[Remove], adds: Sequence[Add]) -> dict[str, int]:
 
 
 def check_kept(log: TransactionLog, now: Snapshot, version: int, adds: Sequence[Add]) -> None:
-    """Every file is there, and no vacuum at work may be about to delete it."""
+    """Raises ObjectNotFoundError unless every file is there and no running vacuum may delete it."""
     keys = {add.path for add in adds}
     lowest = now.min_read_version
     if version < lowest and keys:
-        # A vacuum deletes what neither version `lowest` nor one after it has, perhaps right now.
+        # A vacuum deletes files that no version from `lowest` on has, perhaps at this moment.
         lost = keys - log.kept_since(lowest)
         if lost:
             raise _gone(lost, version, f"a vacuum has given up versions below {lowest}")
@@ -142,7 +139,7 @@ def _gone(keys: Iterable[str], version: int, why: str) -> ObjectNotFoundError:
         f"files of version {version} cannot be brought back, {why}: "
         + ", ".join(map(repr, islice(names, _SHOWN)))
         + more,
-        hint="restore a newer version; Table.scan(version=…) shows what each still holds",
+        hint="restore a newer version; Table.scan(version=…) shows whether it can still be read",
         version=version,
         files=tuple(names),
     )

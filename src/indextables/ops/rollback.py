@@ -1,8 +1,8 @@
-"""One commit undone, and nothing else: what it added goes, what it removed comes back.
+"""Undoes one commit and nothing else: files it added go, files it removed come back.
 
-That is possible as long as nothing builds on it. Its files must be as the commit left them, in a table with
-a record key its slices, too, and no row written since may have taken a key that would come back. What was
-done later and has itself been undone is not in the way.
+That is possible as long as nothing builds on the commit. Its files must be as it left them and, in a
+table with a record key, its slices too; and no row written since may have taken a key that would come
+back. Later commits that have themselves been undone are not in the way.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,11 +33,11 @@ from indextables.plan.merge_rule import MergeRule
 
 
 def rollback(log: TransactionLog, version: int) -> CommitResult:
-    """Commits the table without what this one version did; later commits keep what they did.
+    """Commits the table without what one version did; later commits keep what they did.
 
-    The schema stays as it is now: a column the commit added is NULL in all rows that are left. What an
+    The schema stays as it is: a column the commit added is NULL in all rows that remain. What an
     application has committed (`txn`) stays committed. CommitConflictError names the later version that
-    builds on this one; `restore` goes back behind both.
+    builds on this one; `restore` goes back to before both.
     """
     newest = log.snapshot()
     if not 1 <= version <= newest.version:
@@ -55,7 +54,7 @@ def rollback(log: TransactionLog, version: int) -> CommitResult:
 
 
 def plan_rollback(log: TransactionLog, now: Snapshot, before: Snapshot) -> CommitPlan:
-    """Returns the removes and adds that undo, in `now`, the commit that followed `before`."""
+    """Returns the commit that undoes, in `now`, the commit that followed `before`."""
     undone, *later = _changes(log, before, now)
     _check_schema(undone, now)
     change = _Change(undone, now)
@@ -74,7 +73,7 @@ def plan_rollback(log: TransactionLog, now: Snapshot, before: Snapshot) -> Commi
 
 
 def _changes(log: TransactionLog, before: Snapshot, now: Snapshot) -> list[Winner]:
-    """Returns what the commit to undo did, and each one after it."""
+    """Returns what the commit to undo did, followed by each later commit."""
     try:
         return [w for w in log.changes_after(before) if w.version <= now.version]
     except LogCorruptedError as error:
@@ -90,27 +89,27 @@ def _changes(log: TransactionLog, before: Snapshot, now: Snapshot) -> list[Winne
 def _check_schema(undone: Winner, now: Snapshot) -> None:
     if not has_grown_from(undone.before.metadata, now.metadata):
         raise SchemaEvolutionError(
-            f"the table has other columns than before version {undone.version}",
+            f"the table's columns are not what they were before version {undone.version}",
             hint=f"restore(version={undone.before.version}) brings both the columns and the rows back",
             version=undone.version,
         )
     if undone.changes_metadata and undone.adds.num_rows == 0 and not undone.removed:
         raise SchemaEvolutionError(
-            f"version {undone.version} changed only what the table is, and a schema can only grow",
+            f"version {undone.version} changed only the table's metadata, and a schema can only grow",
             hint="leave the column unused, or write a new table without it",
             version=undone.version,
         )
 
 
 def _blocked(undone: Winner, later: Sequence[Winner], files: frozenset[str]) -> CommitConflictError:
-    """Returns names the newest commit that is to blame for what these files have become."""
+    """Returns the error that names the newest commit that changed these files."""
     guilty = [w for w in later if files & _keys(w)]
     by = f"version {guilty[-1].version} ({guilty[-1].info.operation})" if guilty else "a later commit"
     first = f"; or undo version {guilty[-1].version} first" if guilty else ""
     return CommitConflictError(
         f"version {undone.version} cannot be undone alone: {by} has changed the same files, slices or "
-        f"keys since, such as {min(files)!r}",
-        hint=f"restore(version={undone.before.version}) goes back behind both{first}",
+        f"keys, such as {min(files)!r}",
+        hint=f"restore(version={undone.before.version}) goes back to before both{first}",
         version=undone.version,
         blocked_by=guilty[-1].version if guilty else None,
     )
@@ -122,24 +121,24 @@ def _keys(winner: Winner) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Change:
-    """What a commit did, by the files before and after it, seen from a later version."""
+    """What a commit did, by the files before and after it, as seen from a later version."""
 
     commit: Winner
     now: Snapshot
 
     @cached_property
     def added(self) -> FileMask:
-        """Of the files after it, those that were not there before."""
+        """Returns one bit per file after the commit, True if it was not there before."""
         return outside(self.commit.after, self.commit.before)
 
     @cached_property
     def removed(self) -> FileMask:
-        """Of the files before it, those that were not there after it."""
+        """Returns one bit per file before the commit, True if it was not there after it."""
         return outside(self.commit.before, self.commit.after)
 
     @cached_property
     def taken(self) -> FileMask:
-        """Of the files before it, those it removed and those whose entry it replaced."""
+        """Returns one bit per file before the commit, True if the commit removed it or replaced its entry."""
         replaced = pa.array(sorted(self.commit.reanalyzed), pa.string())
         return self.removed | as_mask(pc.is_in(self.commit.before.column("key"), replaced))
 
@@ -155,22 +154,22 @@ class _Change:
         return then ^ now
 
     def _files(self, snapshot: Snapshot) -> frozenset[str]:
-        """Of the files the commit touched, and of all in the slices it touched, those in a snapshot."""
+        """Returns the files of a snapshot that the commit touched, or that are in a slice it touched."""
         commit = self.commit
         written = commit.adds.column("file_group").drop_null().to_pylist()
-        groups = commit.before.groups_of(commit.removed).union(written)
+        slices = commit.before.groups_of(commit.removed).union(written)
         keys = snapshot.column("key")
         mine = pc.or_(
             pc.is_in(keys, pa.array(sorted(_keys(commit)), pa.string())),
-            pc.is_in(snapshot.column("file_group"), pa.array(sorted(groups), pa.string())),
+            pc.is_in(snapshot.column("file_group"), pa.array(sorted(slices), pa.string())),
         )
         return frozenset(keys.filter(mine).to_pylist())
 
     @cached_property
     def taken_keys(self) -> frozenset[str]:
-        """Returns files by which a row may have become visible since with the key of a row that would come back.
+        """Returns files that may show a row with the key of a row that would come back.
 
-        They hold newer rows, or held a delete of older ones.
+        Either they hold newer rows, or they were deletes of older rows and are gone.
         """
         key = MergeRule.of(self.now.properties).key
         revived = list(self._revived()) if key and self.changes_rows else []
@@ -188,14 +187,14 @@ class _Change:
         return frozenset(found)
 
     def _undone_deletes(self) -> FileMask:
-        """Of the files after the commit, delete logs that have been taken out of a slice that lives on."""
+        """Returns one bit per file after the commit, True for a delete delta file taken out of a slice that remains."""
         after, now = self.commit.after, self.now
         stayed = now.column("file_group").filter(pa.array(~outside(now, after)))
         lives_on = as_mask(pc.is_in(after.column("file_group"), stayed.combine_chunks()))
         return outside(after, now) & _deletes(after) & lives_on
 
     def _revived(self) -> Iterator[tuple[Snapshot, FileMask]]:
-        """Yields the files with the keys of such rows: those it removed, and delete logs it added."""
+        """Yields the files with the keys of rows that would come back: files the commit removed and deletes it added."""
         for snapshot, mask in (
             (self.commit.before, self.removed),
             (self.commit.after, self.added & _deletes(self.commit.after)),
@@ -209,7 +208,7 @@ def _deletes(snapshot: Snapshot) -> FileMask:
 
 
 def _overlap(revived: Sequence[tuple[Snapshot, FileMask]], files: Snapshot, name: str) -> FileMask:
-    """Returns one bit per file: between its bounds lies a value that the revived files may have."""
+    """Returns one bit per file, True if a value that the revived files may have lies between its bounds."""
     theirs = files.index().column((name,))
     mine = [(snapshot.index().column((name,)), pa.array(mask)) for snapshot, mask in revived]
     low = _extreme([stats.lo.filter(mask) for stats, mask in mine], "min")
@@ -219,7 +218,7 @@ def _overlap(revived: Sequence[tuple[Snapshot, FileMask]], files: Snapshot, name
     return ~(as_mask(pc.less(theirs.hi, low)) | as_mask(pc.greater(theirs.lo, high)))
 
 
-def _extreme(columns: Sequence[Any], which: str) -> Any | None:
-    """Returns the lowest or highest of all values; None if one of them is not known."""
+def _extreme(columns: Sequence[pa.Array], which: str) -> pa.Scalar | None:
+    """Returns the lowest or highest of all values; None if one of them is unknown."""
     values = pa.chunked_array(columns)
     return None if values.null_count else pc.min_max(values)[which]

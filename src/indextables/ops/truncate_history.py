@@ -1,4 +1,4 @@
-"""Give up the history of a table: one checkpoint of the newest version, and nothing before it."""
+"""Gives up the history of a table: keeps a checkpoint of the newest version and nothing before it."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from indextables.log.wire.files import LogFile
 
 @dataclass(frozen=True, slots=True)
 class TruncationPlan:
-    """The log files to delete, oldest first; printing it is the dry run."""
+    """The files of the log to delete, oldest first; printing it is the dry run."""
 
     version: int
-    """The one version that stays readable."""
+    """The only version that stays readable."""
     files: tuple[LogFile, ...]
     applied: bool = False
 
     @property
     def total_bytes(self) -> int:
-        """Returns the space that becomes free."""
+        """Returns the number of bytes that become free."""
         return sum(file.size for file in self.files)
 
 
 def truncate_time_travel(log: TransactionLog, *, apply: bool = False) -> TruncationPlan:
-    """Returns the log files only older versions need; with `apply` they are gone afterwards.
+    """Returns the files of the log that only older versions need; with `apply` deletes them.
 
-    Nothing is deleted before a checkpoint of the newest version has been written and read back, and the
-    commit of that version stays: a writer that is at work looks for its id there.
+    Nothing is deleted before a checkpoint of the newest version has been written and read back. The commit
+    of that version stays, because a writer at work looks for its id there.
     """
     snapshot = log.snapshot()
     if apply:

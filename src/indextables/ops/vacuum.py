@@ -1,4 +1,4 @@
-"""Delete files that no version within the retention needs, after telling every writer so."""
+"""Deletes files that no version within the retention needs, after telling every writer so."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from indextables.storage.base import ObjectMeta, folded_name
 
 @dataclass(frozen=True, slots=True)
 class VacuumPlan:
-    """What a vacuum deletes, or would delete; printing it is the dry run."""
+    """The files a vacuum deletes, or would delete; printing it is the dry run."""
 
     files: tuple[ObjectMeta, ...]
     temporaries: tuple[ObjectMeta, ...]
     min_read_version: int
     applied: bool = False
     waiting: int = 0
-    """Files that are old by the times in the log, but not by every clock yet: a later vacuum takes them."""
+    """Files that are old enough by the times in the log but not by every clock; a later vacuum takes them."""
 
     @property
     def total_bytes(self) -> int:
-        """Returns the space that becomes free."""
+        """Returns the number of bytes that become free."""
         return sum(meta.size for meta in (*self.files, *self.temporaries))
 
 
@@ -44,11 +44,11 @@ def vacuum(
     options: Mapping[str, object] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> VacuumPlan:
-    """Returns the files nobody needs; with `apply` they are gone afterwards.
+    """Returns the files that no version within the retention needs; with `apply` deletes them.
 
-    Only files under this table's own `data/` directories, and files the log says were removed, are
-    ever deleted: never a live file, never the log, never what somebody else put beside the table. A retention
-    below the table's own is refused: it must be longer than the longest write and the longest query.
+    Only files under this table's own `data/` directories, and files the log says were removed, are ever
+    deleted: never a live file, never the log, never what others put beside the table. A retention below
+    the table's own is refused, because it must exceed the longest write and the longest query.
     """
     snapshot = log.snapshot()
     retention = config_for(snapshot.properties, options).get(VACUUM_RETENTION)
@@ -59,7 +59,9 @@ def vacuum(
         return _plan(log, snapshot, expiry)
     is_asking = expiry.unseen_ms > 0 and _plan(log, snapshot, expiry).waiting > 0
     if _mark(log, snapshot, expiry, is_asking=is_asking):
-        expiry = log.expiry(retention)  # the mark is a commit: by it the store may say what time it is
+        expiry = log.expiry(
+            retention
+        )  # the mark is a commit, and its time tells what time it is at the store
         _mark(log, log.snapshot(), expiry)
     # A writer that started below the mark either is in this snapshot, or will never commit.
     plan = _plan(log, log.snapshot(), expiry)
@@ -75,16 +77,16 @@ def _check_long_enough(snapshot: Snapshot, retention: dt.timedelta) -> None:
     usual = config_for(snapshot.properties, None).get(VACUUM_RETENTION)
     if retention < usual:
         raise ConfigError(
-            f"a retention of {retention} is shorter than the {usual} this table keeps removed files: writes "
-            "that are at work are refused, and queries of older versions lose their files",
-            hint="if nobody is at work, say so: vacuum(apply=True, allow_short_retention=True), "
+            f"a retention of {retention} is shorter than the {usual} this table keeps removed files: running "
+            "writes would be refused, and queries of older versions would lose their files",
+            hint="if nobody is writing or reading, allow it: vacuum(apply=True, allow_short_retention=True), "
             "--allow-short-retention, or PURGE … ALLOW SHORT RETENTION",
             retention=retention,
         )
 
 
 def _mark(log: TransactionLog, snapshot: Snapshot, expiry: Expiry, *, is_asking: bool = False) -> bool:
-    """Commits the mark if it moves, or if a commit now is what tells how much time has passed."""
+    """Commits the mark if it moves, or if only a new commit can tell how much time has passed."""
     oldest = expiry.version or 0
     if oldest <= snapshot.min_read_version and not is_asking:
         return False
@@ -112,7 +114,7 @@ def _plan(log: TransactionLog, snapshot: Snapshot, expiry: Expiry) -> VacuumPlan
 def _garbage(
     log: TransactionLog, snapshot: Snapshot, expiry: Expiry, found: Iterable[ObjectMeta]
 ) -> tuple[ObjectMeta, ...]:
-    """Of these files, those no version since the oldest needs, and the log or their name knows."""
+    """Returns the files that no version since the oldest needs and that are known to be this table's."""
     oldest = expiry.version or 0
     removed = _removed(snapshot, expiry)
     if not oldest and not removed:
@@ -128,7 +130,7 @@ def _garbage(
 
 
 def _not_spelled_as(kept: frozenset[str], doomed: list[ObjectMeta]) -> Iterator[ObjectMeta]:
-    """Returns those that are no kept file under another spelling: some file systems do not tell 'A' from 'a'."""
+    """Returns the files that are no kept file in another spelling: some file systems do not tell 'A' from 'a'."""
     spellings = {folded_name(key) for key in kept} if doomed else frozenset()
     return (meta for meta in doomed if folded_name(meta.key) not in spellings)
 
@@ -136,8 +138,8 @@ def _not_spelled_as(kept: frozenset[str], doomed: list[ObjectMeta]) -> Iterator[
 def _removed(snapshot: Snapshot, expiry: Expiry) -> frozenset[str]:
     """Returns files that were removed long enough ago.
 
-    Where the log reaches back over the retention, its versions say what is needed. Where it does not, the
-    times of the removes have to.
+    Where the log reaches back over the retention, its versions tell what is needed. Otherwise the times
+    of the removes have to tell it.
     """
     gone = snapshot.tombstones
     if expiry.version is None:

@@ -101,8 +101,8 @@ TWO = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.str
     ("arguments", "error", "text"),
     [
         ({"record_key": ["id"], "merge_mode": "newest"}, ConfigError, "no merge mode 'newest'"),
-        ({"merge_mode": "record"}, ConfigError, "there is no key"),
-        ({"properties": {"mergeMode": "record"}}, ConfigError, "there is no key"),
+        ({"merge_mode": "record"}, ConfigError, "there is no record key"),
+        ({"properties": {"mergeMode": "record"}}, ConfigError, "there is no record key"),
         ({"record_key": ["v"]}, SchemaError, "may be NULL"),
         ({"record_key": ["id", "ID"]}, SchemaError, "repeats"),
         ({"schema": TWO, "record_key": ["a"], "partition_by": ["a"]}, SchemaError, "partition column"),

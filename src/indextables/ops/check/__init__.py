@@ -1,1 +1,1 @@
-"""Checks a table: its log, its files and its rows, without changing anything."""
+"""Checks the log, the files and the rows of a table without changing anything."""

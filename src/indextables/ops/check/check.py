@@ -1,4 +1,4 @@
-"""Check a table: every problem of the log and of the files it names, not just the first."""
+"""Checks a table and reports every problem of its log and files, not just the first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """Everything that is wrong, and what is only worth knowing."""
+    """The problems of a table, and notes that are only worth knowing."""
 
     problems: tuple[Problem, ...]
     notes: tuple[Problem, ...]
@@ -43,7 +43,7 @@ class CheckReport:
 def check(
     log: TransactionLog, executor: Executor, *, deep: bool = False, progress: Progress | None = None
 ) -> CheckReport:
-    """Reads the whole log and compares it with the store; `deep` also compares rows with statistics."""
+    """Reads the whole log and compares it with the store; `deep` also compares rows with their statistics."""
     findings = check_log(log)
     problems, notes = list(findings.problems), list(findings.notes)
     files = 0
@@ -65,7 +65,7 @@ def check(
         if deep:
             damaged = {problem.file for problem in problems}
             problems += check_rows(snapshot, executor, damaged, progress)
-            if not problems:  # what cannot be read, or belongs to nobody, cannot be merged
+            if not problems:  # files that are unreadable or in no slice cannot be merged
                 problems += check_keys(snapshot, log.store)
     return CheckReport(
         tuple(problems),

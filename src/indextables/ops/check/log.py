@@ -1,4 +1,4 @@
-"""The log by itself: every commit whole and in sequence, every checkpoint equal to what it replaces."""
+"""Checks the log by itself: commits are whole and in sequence, checkpoints equal the state they stand for."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.files import LogBody, LogFile, Torn, Unverified, read_body
 from indextables.log.wire.lines import loads, written_lines
-
-# One finding of a check.
 
 Kind: TypeAlias = Literal[
     "torn-file",
@@ -45,7 +43,7 @@ Kind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong where; `line` counts from 1 in files of the log."""
+    """One problem and where it is; `line` counts from 1 in files of the log."""
 
     kind: Kind
     file: str
@@ -59,7 +57,7 @@ class Problem:
 
 @dataclass(slots=True)
 class Findings:
-    """What was found so far."""
+    """What a check has found so far."""
 
     problems: list[Problem] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
@@ -67,7 +65,7 @@ class Findings:
 
 
 def check_log(log: TransactionLog) -> Findings:
-    """Returns every problem of the log's files; does not stop at a commit that cannot be read."""
+    """Returns every problem of the log's files; a commit that cannot be read does not stop the check."""
     listing = list_log(log.store, log.names)
     findings = Findings()
     findings.problems += _mixed_names(listing)
@@ -85,9 +83,9 @@ def _walk(
     checkpoints: dict[int, Snapshot | None],
     findings: Findings,
 ) -> None:
-    """Replays from the oldest base, and from the next checkpoint again after whatever breaks the chain."""
+    """Replays the log from its oldest version, and again from the next checkpoint after each break."""
     first = min([*listing.commits, *checkpoints], default=0)
-    state: Snapshot | None = None  # the commit of the first checkpoint is part of it, not on top of it
+    state: Snapshot | None = None  # the first checkpoint already contains the commit of its version
     for version in range(first, listing.newest + 1):
         files = listing.commits.get(version, ())
         if files:
@@ -113,7 +111,7 @@ def _commit(
             Problem("mixed-names", files[1].name, 1, f"differs from {files[0].name}, the same version")
         )
     if isinstance(body.verdict, Unverified):
-        message = "has no checksum: whether it is whole cannot be proved"
+        message = "has no checksum, so nothing proves that it is whole"
         findings.notes.append(Problem("unverified-commit", body.file.name, None, message))
     if isinstance(body.verdict, Torn) or (state is None and not starts):
         findings.problems += _line_problems(body)
@@ -128,7 +126,7 @@ def _commit(
 
 
 def _line_problems(body: LogBody) -> list[Problem]:
-    """Returns the torn end and every line that is not JSON."""
+    """Returns a problem for the torn end and for every line that is not JSON."""
     found = []
     for number, text in written_lines(body.data):
         try:
@@ -148,7 +146,7 @@ def _from_error(body: LogBody, error: IndexTablesError) -> Problem:
 
 
 def _reason(error: IndexTablesError) -> str:
-    """Returns the message without the place, which the problem names itself."""
+    """Returns the message without its position, which the problem has already."""
     prefix, found, rest = error.message.partition(": ")
     return rest if found and ", line " in prefix else error.message
 
@@ -183,14 +181,14 @@ def _compare(
 def _gap(listing: Listing, version: int) -> Problem:
     name = listing.names.commit(version, listing.width).rpartition("/")[2]
     return Problem(
-        "missing-commit", name, None, f"version {version} is missing, later versions are there"
+        "missing-commit", name, None, f"version {version} is missing, but later versions are there"
     )
 
 
 def _mixed_names(listing: Listing) -> Iterator[Problem]:
     if len(listing.widths) > 1:
         widths = " and ".join(map(str, sorted(listing.widths)))
-        message = f"names of {widths} digits are mixed: the table can be read, not written"
+        message = f"has names of {widths} digits: the table can be read but not written"
         yield Problem("mixed-names", listing.names.directory, None, message)
 
 
@@ -199,6 +197,8 @@ def _pointer(log: TransactionLog, listing: Listing) -> Iterator[Problem]:
     versions = {file.version for file in listing.checkpoints}
     name = log.names.hint.rpartition("/")[2]
     if hint is None and versions:
-        yield Problem("bad-pointer", name, None, "missing or garbled: opening lists the whole log")
+        yield Problem(
+            "bad-pointer", name, None, "is missing or garbled, so opening the table lists the whole log"
+        )
     elif hint is not None and hint not in versions:
         yield Problem("bad-pointer", name, None, f"names version {hint}, which has no checkpoint")

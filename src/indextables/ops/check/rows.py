@@ -1,4 +1,4 @@
-"""The rows against what the log says of them: a statistic that lies makes queries lose rows."""
+"""Compares the rows with what the log says of them: a wrong statistic makes queries lose rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_rows(
     skip: Collection[str],
     progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[Problem]:
-    """Reads every split not in `skip` and names each statistic its rows contradict."""
+    """Reads every split not in `skip` and yields each statistic that its rows contradict."""
     columns = [
         leaf for leaf in leaves(snapshot.schema) if leaf.path[0] not in snapshot.partition_columns
     ]
@@ -86,18 +86,18 @@ def _outside(
         yield Problem("wrong-statistics", split.path, None, message)
 
 
-def _comparable(bound: Any, leaf: Leaf) -> Any:
+def _comparable(bound: pa.Scalar, leaf: Leaf) -> Any:
     value = bound.as_py()
     return bool(value) if value is not None and leaf.type == PrimitiveType("boolean") else value
 
 
-# A table with a record key: every file in its slice, every key in the table once.
+# In a table with a record key every file belongs to a slice, and every key occurs once.
 
 _SHOWN: Final = 20
 
 
 def check_slices(snapshot: Snapshot) -> Iterator[Problem]:
-    """Yields what is wrong with the slices by what the log says of their files."""
+    """Yields what is wrong with the slices, judged by what the log says of their files."""
     files = snapshot.files().select(
         ["key", "file_group", "kind", "block", "seq", "partition_values", "extra"]
     )
@@ -108,46 +108,46 @@ def check_slices(snapshot: Snapshot) -> Iterator[Problem]:
         return
     if not rule.key:
         for path in files.filter(pc.equal(files.column("kind"), "log")).column("key").to_pylist():
-            message = "a log file, whose rows replace others by their key, and the table has no key"
+            message = "is a delta file, whose rows replace others by their key, but the table has no record key"
             yield Problem("log-without-key", path, None, message)
         return
     for path in files.filter(pc.is_null(files.column("file_group"))).column("key").to_pylist():
-        message = "is in no file group: no row of it can be replaced or deleted"
+        message = "is in no slice, so none of its rows can be replaced or deleted"
         yield Problem("no-file-group", path, None, message)
-    for _, group in groupby(_in_slices(files).to_pylist(), key=lambda file: file["file_group"]):
-        yield from _group_problems(list(group))
+    for _, slice_ in groupby(_in_slices(files).to_pylist(), key=lambda file: file["file_group"]):
+        yield from _slice_problems(list(slice_))
 
 
 def _in_slices(files: pa.Table) -> pa.Table:
-    """Returns the files of groups that are more than one base, group by group, oldest first."""
-    groups = files.group_by("file_group").aggregate([("key", "count"), ("kind", "max")])
-    several = pc.greater(groups.column("key_count"), 1)
-    has_log = pc.fill_null(pc.equal(groups.column("kind_max"), "log"), fill_value=False)
-    names = groups.filter(pc.or_(several, has_log)).column("file_group").drop_null()
+    """Returns the files of slices that are more than one base file, slice by slice and oldest first."""
+    slices = files.group_by("file_group").aggregate([("key", "count"), ("kind", "max")])
+    several = pc.greater(slices.column("key_count"), 1)
+    has_log = pc.fill_null(pc.equal(slices.column("kind_max"), "log"), fill_value=False)
+    names = slices.filter(pc.or_(several, has_log)).column("file_group").drop_null()
     chosen = files.filter(pc.is_in(files.column("file_group"), names.combine_chunks()))
     return chosen.sort_by([("file_group", "ascending"), ("seq", "ascending")])
 
 
-def _group_problems(files: list[dict[str, Any]]) -> Iterator[Problem]:
-    """Yields the files of one group, oldest first."""
+def _slice_problems(files: list[dict[str, Any]]) -> Iterator[Problem]:
+    """Yields what is wrong with the files of one slice, given oldest first."""
     name = files[0]["file_group"]
     bases = [file for file in files if file["kind"] != "log"]
     for file in bases[1:]:
-        message = f"is a second base of the file group {name}, beside {bases[0]['key']}"
+        message = f"is a second base file of the slice {name}, beside {bases[0]['key']}"
         yield Problem("two-bases", file["key"], None, message)
     for file in files[1:]:
         if file["partition_values"] != files[0]["partition_values"]:
-            message = f"is in another partition than the file group {name} it belongs to"
+            message = f"is in another partition than the slice {name} it belongs to"
             yield Problem("mixed-partitions", file["key"], None, message)
     if not bases:
         for file in files:
             if file["block"] == "data" and columns_set(file["extra"]) is not None:
-                message = f"sets some columns of rows of the file group {name}, whose base is gone"
+                message = f"sets some columns of rows of the slice {name}, whose base file is gone"
                 yield Problem("lost-base", file["key"], None, message)
 
 
 def check_keys(snapshot: Snapshot, store: LogStore) -> Iterator[Problem]:
-    """Reads the keys of all rows the table shows and names those that it shows twice."""
+    """Reads the keys of all rows that the table shows and yields those it shows more than once."""
     key = MergeRule.of(snapshot.properties).key
     if not key:
         return

@@ -1,1 +1,1 @@
-"""Adopts a directory of Parquet files as a table, in place."""
+"""Makes a table of a directory of Parquet files, in place."""

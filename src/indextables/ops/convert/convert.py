@@ -1,12 +1,12 @@
-"""Adopt a directory of Parquet files in place: one commit that names them, no file touched."""
+"""Makes a table of a directory of Parquet files: one commit names them, and no file is touched."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
+from pyarrow.parquet import FileMetaData
 
 from indextables.core.stats import stats_columns
 from indextables.core.stats.truncate import TruncationMetrics, log_truncation, truncate_stats
@@ -39,7 +39,7 @@ from indextables.storage.base import LogStore, ObjectMeta
 
 @dataclass(frozen=True, slots=True)
 class ConvertPlan:
-    """The table the files would make: its metadata and an add per file."""
+    """The table that the files would make: its metadata and one add for each file."""
 
     metadata: Metadata
     adds: tuple[Add, ...]
@@ -47,10 +47,7 @@ class ConvertPlan:
 
 
 def convert(log: TransactionLog, plan: ConvertPlan) -> CommitResult:
-    """Returns version 0 of a table made of the planned files.
-
-    TableExistsError if there is a table already.
-    """
+    """Commits the planned files as version 0 of a new table; TableExistsError if there is one already."""
     first = CommitPlan(
         ChangeSchema(), "CONVERT", (Protocol(), plan.metadata, *plan.adds), metrics=plan.metrics
     )
@@ -64,10 +61,10 @@ def plan_convert(
     properties: Mapping[str, object] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> ConvertPlan:
-    """Returns what convert would commit; SchemaMismatchError if the files do not make one table.
+    """Returns what `convert` would commit; SchemaMismatchError if the files do not make one table.
 
-    Hive-style directories become partition columns, of the types in `partition_schema` or else of
-    the narrowest that spells every value as it is found: int, bigint, date or string.
+    Directories such as `day=1` become partition columns. Their types are those of `partition_schema`, or
+    the narrowest of int, bigint, date and string in which every value keeps its spelling.
     """
     files = _files(store)
     footers = read_footers(store.filesystem(), [meta.key for meta in files])
@@ -103,7 +100,10 @@ def _files(store: LogStore) -> list[ObjectMeta]:
 
 
 def _refuse_tables(store: LogStore) -> None:
-    """The files of a table are its own: rows it has removed would be back, and a vacuum would delete ours."""
+    """Raises NotATableError if a file may belong to another table.
+
+    Its removed rows would be back, and a vacuum of it would delete files of the new table.
+    """
     around = table_around(store)
     if around is not None:
         raise NotATableError(
@@ -122,7 +122,7 @@ def _refuse_tables(store: LogStore) -> None:
 
 def _plan(
     files: Sequence[ObjectMeta],
-    footers: Sequence[Any],
+    footers: Sequence[FileMetaData],
     metadata: Metadata,
     partitions: Sequence[HiveColumn],
 ) -> ConvertPlan:
@@ -134,7 +134,7 @@ def _plan(
     for meta, footer in zip(files, footers, strict=True):
         if footer.num_rows == 0:
             continue
-        # whoever wrote these files may have cut texts and hidden NaN
+        # another writer may have cut texts and ignored NaN in these statistics
         found = stats_from_footer(footer, metadata.schema, columns, trusted=False)
         stats, truncated = truncate_stats(
             found, metadata.schema, truncation, metadata.partition_columns
@@ -161,9 +161,9 @@ def _plan(
 
 
 def _unified(
-    files: Sequence[ObjectMeta], footers: Sequence[Any], partitions: Sequence[HiveColumn]
+    files: Sequence[ObjectMeta], footers: Sequence[FileMetaData], partitions: Sequence[HiveColumn]
 ) -> StructType:
-    """Returns one schema for all files: columns in order of appearance, each as wide as its widest."""
+    """Returns one schema for all files: columns in order of appearance, each of the widest type found."""
     merged: dict[str, tuple[Field, str]] = {}
     taken = {column.name.lower() for column in partitions}
     for meta, footer in zip(files, footers, strict=True):
@@ -181,10 +181,10 @@ def _unified(
     return StructType((*fields, *(Field(c.name, c.type) for c in partitions)))
 
 
-def _schema(key: str, footer: Any) -> StructType:
-    """Returns the columns of one file.
+def _schema(key: str, footer: FileMetaData) -> StructType:
+    """Returns the columns of one file; SchemaMismatchError if two names differ only in case.
 
-    Two that differ only in case would become one, and lose the other's values.
+    One column would hide the values of the other.
     """
     schema = schema_from_arrow(arrow_schema_of(footer))
     try:

@@ -1,12 +1,12 @@
-"""Partition columns from directory names such as `day=2024-01-01/city=Rome/`."""
+"""Finds partition columns in directory names such as `day=2024-01-01/city=Rome/`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
+from pyarrow.parquet import FileMetaData
 
 from indextables.core.prune.partitions import (
     NULL_DIRECTORY,
@@ -20,17 +20,14 @@ from indextables.errors import SchemaMismatchError
 
 @dataclass(frozen=True, slots=True)
 class HiveColumn:
-    """A partition column that every file's path names at the same depth."""
+    """A partition column that the path of every file names at the same depth."""
 
     name: str
     type: DataType
 
 
 def hive_columns(keys: Sequence[str], wanted: pa.Schema | None = None) -> tuple[HiveColumn, ...]:
-    """Returns the partition columns of these files.
-
-    SchemaMismatchError if they do not agree on them.
-    """
+    """Returns the partition columns of these files; SchemaMismatchError if the files disagree about them."""
     pairs = [_pairs(key) for key in keys]
     names = [name for name, _ in pairs[0]] if pairs else []
     for key, found in zip(keys, pairs, strict=True):
@@ -55,7 +52,7 @@ def hive_columns(keys: Sequence[str], wanted: pa.Schema | None = None) -> tuple[
 
 
 def hive_values(key: str, columns: Sequence[HiveColumn]) -> dict[str, str | None]:
-    """Returns the partition values of one file, as the log spells them."""
+    """Returns the partition values of one file as the log spells them."""
     values: dict[str, str | None] = {}
     for column, (_, text) in zip(columns, _pairs(key), strict=True):
         physical = decode_partition(text, column.type) if text else None
@@ -80,7 +77,7 @@ def _pairs(key: str) -> list[tuple[str, str | None]]:
 
 
 def _infer(texts: Sequence[str | None]) -> DataType:
-    """Returns the narrowest type that spells every value exactly as found: '007' stays a text."""
+    """Returns the narrowest type in which every value keeps its spelling: '007' stays a text."""
     known = [text for text in texts if text]
     for name in ("integer", "long", "date"):
         kind = PrimitiveType(name)
@@ -93,10 +90,10 @@ def _infer(texts: Sequence[str | None]) -> DataType:
     return PrimitiveType("string")
 
 
-# INT96, the timestamp of old Spark, Hive and Impala: an instant in UTC, whatever Arrow calls it.
+# INT96, the timestamp of old Spark, Hive and Impala, is an instant in UTC although Arrow shows it without a zone.
 
 
-def arrow_schema_of(metadata: Any) -> pa.Schema:
+def arrow_schema_of(metadata: FileMetaData) -> pa.Schema:
     """Returns the file's Arrow schema, with INT96 columns as UTC timestamps in microseconds."""
     schema = metadata.schema.to_arrow_schema()
     columns = range(metadata.num_columns)
@@ -109,7 +106,7 @@ def _retyped(field: pa.Field, kinds: Iterator[str]) -> pa.Field:
 
 
 def _retyped_type(kind: pa.DataType, kinds: Iterator[str]) -> pa.DataType:
-    """Visits leaves in the file's order, so that each meets its own physical type."""
+    """Returns the type with INT96 leaves changed; leaves come in the file's order, as their physical types do."""
     if isinstance(kind, pa.BaseExtensionType):
         return _retyped_type(kind.storage_type, kinds)
     if pa.types.is_struct(kind):

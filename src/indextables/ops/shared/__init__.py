@@ -1,1 +1,1 @@
-"""Shares what several verbs need: commit results, the executor, schemas, record keys."""
+"""What several verbs share: commit results, the executor, schemas, record keys."""

@@ -1,4 +1,4 @@
-"""Which rows a verb is about, as the user said it."""
+"""Conditions, settings and targets of a verb, and its commit."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from indextables.parquet.read.row_filter import check_evaluable
 from indextables.parquet.write.write import WriteTarget, Written
 from indextables.plan.merge_rule import MergeRule
 
-# Partitions as a condition: TRUE for exactly the rows that lie in one of them.
+# A condition that is TRUE for exactly the rows of some partitions.
 
 
 def partition_condition(values: Iterable[Mapping[str, str | None]], metadata: Metadata) -> Predicate:
-    """Returns a condition over the partition columns alone; of no partitions it is FALSE."""
+    """Returns a condition over the partition columns alone; it is FALSE if there are no partitions."""
     types = {field.name: field.type for field in metadata.schema}
     columns = metadata.partition_columns
     distinct = dict.fromkeys(tuple(each.get(name) for name in columns) for each in values)
@@ -64,7 +64,7 @@ def _literal(text: str, kind: DataType) -> Literal:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Which rows to remove, as the user said it; bound anew to each snapshot. None: all rows."""
+    """The rows a verb is about, as the user gave them, bound anew to each snapshot; None means all rows."""
 
     where: Predicate | None = None
     timezone: str = "UTC"
@@ -72,7 +72,7 @@ class Condition:
     """What history shows instead of the condition itself."""
 
     def bound(self, snapshot: Snapshot) -> Predicate | None:
-        """In terms of this snapshot's columns; PredicateError if rows cannot be told apart by it."""
+        """Returns the condition over this snapshot's columns; PredicateError if it cannot be computed from rows."""
         if self.where is None:
             return None
         bound = bind(self.where, snapshot.schema, timezone=self.timezone)
@@ -81,7 +81,7 @@ class Condition:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """Returns what history shows."""
+        """Returns what history shows of the condition."""
         if self.shown is not None:
             return dict(self.shown)
         return {} if self.where is None else {"predicate": to_sql(self.where)}
@@ -89,10 +89,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class SamePartitions:
-    """The rows of every partition that the new data has a row in.
-
-    All rows if there are no partitions.
-    """
+    """The rows of every partition that the new data has a row in, or all rows if there are no partitions."""
 
     def of(self, written: Written, metadata: Metadata) -> Condition:
         """Returns the condition, now that the new data is known."""
@@ -116,14 +113,11 @@ class CommitResult:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     committed: bool = True
     skipped: frozenset[str] = frozenset()
-    """Splits that were left out because another writer replaced them meanwhile."""
+    """Names of the exchanges left out because another writer replaced their files meanwhile."""
 
 
 def commit(log: TransactionLog, proposal: Proposal, snapshot: Snapshot) -> CommitResult:
-    """Commits what the planner plans on the newest snapshot, or a plan made for this one.
-
-    Tells what it was.
-    """
+    """Commits a plan made for this snapshot, or what a planner plans for the newest one."""
     last: list[CommitPlan] = []
 
     def remember(now: Snapshot) -> CommitPlan:
@@ -142,7 +136,10 @@ def commit(log: TransactionLog, proposal: Proposal, snapshot: Snapshot) -> Commi
 
 
 def _check_not_vacuumed(began: Snapshot, now: Snapshot) -> None:
-    """The commit itself asks this too; here it saves the work of planning for nothing."""
+    """Raises CommitConflictError if a vacuum has passed this writer.
+
+    The commit itself asks this too; asking first saves planning in vain.
+    """
     if began.version < now.min_read_version:
         raise CommitConflictError(
             f"this write began at version {began.version}, and a vacuum has since removed "
@@ -154,27 +151,28 @@ def _check_not_vacuumed(began: Snapshot, now: Snapshot) -> None:
 
 
 def is_done(snapshot: Snapshot, txn: Txn | None) -> bool:
-    """Returns whether the application has committed this batch, or a later one, before."""
+    """Returns True if the application has committed this batch, or a later one, before."""
     done = snapshot.txns.get(txn.app_id) if txn else None
     return txn is not None and done is not None and done.version >= txn.version
 
 
-# Where the next write of a table goes, from its snapshot and the options in force.
+# Where the next write of a table goes and with which settings.
 
 _logger: Final = logging.getLogger(__name__)
 
 
 def config_for(properties: Mapping[str, str], options: Mapping[str, object] | None) -> Config:
-    """Options of the call over the table's properties; ConfigError before anything is written."""
+    """Returns the options of the call over the table's properties; ConfigError before anything is written."""
     config = Config.of(write=options, table=properties).validate()
     TruncationOptions.from_config(config, warns=False)  # `truncation_for` warns, once a write
     return config
 
 
 def write_target(metadata: Metadata, read_version: int, config: Config) -> WriteTarget:
-    """Returns a fresh directory whose name says which version the writer had read: vacuum relies on it.
+    """Returns where and how to write, in a fresh directory.
 
-    The columns of a record key always get statistics: by them an upsert finds the files it must look into.
+    The directory's name says which version the writer had read; vacuum relies on it. The columns of a
+    record key always get statistics, because an upsert finds the files to read by them.
     """
     wanted = stats_columns(metadata.schema, metadata.partition_columns, config)
     key = [(n,) for n in MergeRule.of(metadata.properties).key if n not in metadata.partition_columns]
@@ -190,10 +188,7 @@ def write_target(metadata: Metadata, read_version: int, config: Config) -> Write
 
 
 def truncation_for(metadata: Metadata, config: Config) -> TruncationOptions:
-    """Returns the rules for this table's columns.
-
-    A rule for a column it does not have is warned of, once.
-    """
+    """Returns the truncation rules for this table's columns, and warns once of a rule for a missing column."""
     for key, why in ignored_overrides(config, metadata.schema):
         _warn(metadata.id, key, why)
     return TruncationOptions.from_config(config)

@@ -1,4 +1,4 @@
-"""What a directory is if it is not one of our tables, and what to do about it."""
+"""Finds out what a directory is if it is not a table of this library, and what to do about it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from indextables.storage.location import LOG_DIRECTORY
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """What was found, in words, and the advice that goes with it."""
+    """What was found, in words, and what to do about it."""
 
     what: str
     hint: str
@@ -25,7 +25,7 @@ class Foreign:
     is_table: bool = False
 
 
-# Directory that gives a format away, its name, and how to get the plain files out of it.
+# A directory by which a format is recognised, the format's name, and what to do.
 _MARKS: Final = (
     (
         "_delta_log/",
@@ -42,12 +42,12 @@ _MARKS: Final = (
 _TABLE_MARKS: Final = (LOG_DIRECTORY, "_delta_log", ".hoodie")
 _PARQUET: Final = (".parquet", ".parq", ".pq")
 _FIRST: Final = 10_000
-"""So many files are looked at: a wrong path may name the root of a whole disk."""
+"""The number of files looked at: a wrong path may name the root of a whole disk."""
 
 
 def foreign_format(store: LogStore) -> Foreign | None:
     """Returns what lies at the store's root; None if nothing does."""
-    # a Path raises where it may not look; the listing below says that in words
+    # Path.is_file raises without permission; the listing below says that in words
     if isinstance(store, LocalStore) and os.path.isfile(store.uri):  # noqa: PTH113
         return Foreign("a file", "name a directory that is empty or new")
     for prefix, what, hint in _MARKS:
@@ -69,7 +69,10 @@ def foreign_format(store: LogStore) -> Foreign | None:
 
 
 def table_around(store: LogStore) -> str | None:
-    """Returns the table in whose `data/` this directory lies: its files may be ones that table has removed."""
+    """Returns the table in whose `data/` this directory lies; None if there is none.
+
+    Files in there may be ones that the table has removed.
+    """
     if not isinstance(store, LocalStore):
         return None
     root = Path(store.uri)
@@ -78,7 +81,7 @@ def table_around(store: LogStore) -> str | None:
 
 
 def table_within(keys: Iterable[str]) -> str | None:
-    """Returns a directory among these files that is a table of its own, whosever."""
+    """Returns a directory among these files that is a table of its own, in any format; None if there is none."""
     for key in keys:
         for mark in _TABLE_MARKS:
             found, slash, _ = f"/{key}".partition(f"/{mark}/")
@@ -88,19 +91,19 @@ def table_within(keys: Iterable[str]) -> str | None:
 
 
 def parquet_files(store: LogStore) -> Iterator[ObjectMeta]:
-    """Parquet files that are not hidden: names starting with _ or . belong to whoever wrote them."""
+    """Yields the Parquet files that are not hidden; names that begin with _ or . belong to other programs."""
     return filter(_is_parquet, store.list(""))
 
 
 def unnamable_files(store: LogStore) -> Iterator[tuple[str, str]]:
-    """Parquet files that a listing passes over, each with the reason: their rows would be lost in silence."""
+    """Yields Parquet files that a listing passes over, with the reason; their rows would be lost silently."""
     if not isinstance(store, LocalStore):
         return  # the listing of an object store fails at such a name
     seen: set[tuple[int, int]] = set()
     for here, directories, files in os.walk(store.uri, followlinks=True):
         status = os.stat(here)  # noqa: PTH116 - the walk is by text
         if (status.st_dev, status.st_ino) in seen:
-            directories.clear()  # a link back to where we have been
+            directories.clear()  # a link back to a directory seen before
             continue
         seen.add((status.st_dev, status.st_ino))
         for path in (Path(here, name) for name in files):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.prune.source import FileMask
 from indextables.core.stats import SplitStats
@@ -16,29 +18,29 @@ from indextables.plan.merge_rule import Piece
 
 
 class Executor(Protocol):
-    """Reads and writes rows; never commits. Every file it returns is durable."""
+    """Reads and writes rows and never commits. Every file it returns is durable."""
 
     @property
     def at_once(self) -> int:
-        """Returns how many splits one call of `collect` is good for."""
+        """Returns how many splits to pass to one call of `collect`."""
         ...
 
-    def prepare(self, data: Any) -> Any:
+    def prepare(self, data: object) -> Any:
         """Returns the user's data as this engine takes it; it is read once."""
         ...
 
     def source_schema(self, data: Any) -> StructType:
-        """Returns the schema a table of exactly this (prepared) data would have."""
+        """Returns the schema that a table of exactly this prepared data would have."""
         ...
 
-    def fetch(self, data: Any) -> Any:
-        """Returns the prepared data as an Arrow table in this process: writes by key place its rows one by one."""
+    def fetch(self, data: Any) -> pa.Table:
+        """Returns the prepared data as an Arrow table in this process; writes by key look at its rows one by one."""
         ...
 
     def write(
         self, data: Any, target: WriteTarget, *, merge: bool = False, within: Predicate | None = None
     ) -> Written:
-        """Returns the prepared data as new splits of `target`; SchemaMismatchError if it does not fit.
+        """Writes the prepared data as new splits of `target`; SchemaMismatchError if it does not fit.
 
         With `merge` a nullable column may be left out. PredicateError if `within` is not TRUE for a row.
         """
@@ -47,16 +49,16 @@ class Executor(Protocol):
     def rewrite(
         self, snapshot: Snapshot, mask: FileMask, condition: Predicate, target: WriteTarget
     ) -> Mapping[str, Rewritten]:
-        """Returns each of these files, by its path, without the rows the bound condition is TRUE for.
+        """Writes each split without the rows the bound condition is TRUE for; returns them by path.
 
-        A file none of whose rows it is TRUE for is left out of the answer, and is not written: it stays as it is.
+        Splits without such a row are not in the answer: they stay as they are.
         """
         ...
 
     def collect(
         self, splits: Sequence[Split], schema: StructType, columns: Sequence[FieldPath]
     ) -> Mapping[str, SplitStats]:
-        """Exact statistics of these leaves, read from the rows of each split."""
+        """Returns exact statistics of these leaves, read from the rows of each split."""
         ...
 
     def cluster(
@@ -65,12 +67,12 @@ class Executor(Protocol):
         target: WriteTarget,
         clustering: Any | None,
     ) -> Sequence[Written]:
-        """Returns the rows of each group, all of one partition, as new splits of the target's size.
+        """Writes the rows of each set of splits, all of one partition, as new splits of the target's size.
 
-        Along the curve of an `ops.optimize.Clustering`, or in their order without one.
+        Rows are sorted along the curve of an `ops.optimize.Clustering`, or keep their order without one.
         """
         ...
 
     def compact(self, pieces: Sequence[Piece], target: WriteTarget) -> Iterable[Written]:
-        """Returns the rows each slice shows, as files of its own, in the order of the slices."""
+        """Writes the rows that each slice shows as files of its own, and yields them in the order of the slices."""
         ...

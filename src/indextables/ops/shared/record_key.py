@@ -1,4 +1,4 @@
-"""The columns that identify a row: which can, and how a table's properties say so."""
+"""The columns that identify a row: which columns can, and how a table's properties name them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def key_properties(
     merge_mode: str | None,
     partition_columns: Sequence[str],
 ) -> dict[str, str]:
-    """Returns what the properties say of the key, from the arguments or, as SQL gives them, from themselves."""
+    """Returns the properties for a record key, given as arguments or, as SQL does, in the properties."""
     _refuse_misspelled(given)
     names = record_key or _names(given.get(RECORD_KEY, ""))
     mode = merge_mode or given.get(MERGE_MODE)
@@ -37,7 +37,7 @@ def key_properties(
     if not names:
         if mode is not None:
             raise ConfigError(
-                "the merge mode says how rows with one key are merged, and there is no key",
+                "a merge mode says how rows with one key are merged, but there is no record key",
                 hint="give a record key too, or leave the merge mode out",
             )
         return {}
@@ -46,7 +46,10 @@ def key_properties(
 
 
 def _refuse_misspelled(given: Mapping[str, str]) -> None:
-    """A property that means the key but is not called so would be kept, and rows be there twice."""
+    """Raises ConfigError for a property that looks like the key's but is misspelled.
+
+    It would be kept as it is, and a row could be there twice.
+    """
     for name in given:
         for meant in (RECORD_KEY, MERGE_MODE):
             if name != meant and name.replace("_", "").replace("-", "").lower() == meant.lower():
@@ -56,7 +59,7 @@ def _refuse_misspelled(given: Mapping[str, str]) -> None:
 
 
 def _names(text: str) -> list[str]:
-    """Returns the columns of a key as a property spells them: a JSON list, or names between commas."""
+    """Returns the columns of a key as a property spells them: a JSON list, or names separated by commas."""
     if text.startswith("["):
         return list(MergeRule.of({RECORD_KEY: text}).key)
     return [name.strip() for name in text.split(",") if name.strip()]
@@ -79,7 +82,7 @@ def _key_columns(
         raise SchemaError(f"record key {list(names)} repeats a column")
     if columns and set(columns) <= set(partition_columns):
         raise SchemaError(
-            "every column of the record key is a partition column, so a partition could hold one row",
+            "every column of the record key is a partition column, so each partition could hold only one row",
             hint="add the column that tells the rows of a partition apart",
         )
     return columns
@@ -97,9 +100,9 @@ def key_problem(field: Field) -> str | None:
 
 
 def top_level(schema: StructType, name: str, role: str) -> tuple[str, DataType]:
-    """Returns the column in the table's spelling and its type.
+    """Returns the column's name in the table's spelling and its type.
 
-    SchemaError for a variant, which has no values to compare.
+    SchemaError for a variant, whose values cannot be compared.
     """
     (*_, spelled), kind = resolve(schema, (name,))
     if isinstance(kind, PrimitiveType) and kind.name == "variant":

@@ -1,4 +1,4 @@
-"""How a schema may change: columns added, types widened; whatever would lose or hide data is refused."""
+"""How a schema may change: columns are added and types widened, and changes that would lose data are refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from indextables.plan.merge_rule import MergeRule
 def evolved(metadata: Metadata, wanted: StructType) -> Metadata:
     """Returns the metadata with this schema as its newest; the same object if nothing changes.
 
-    Splits keep the id of the schema they were written with, so the older one stays known.
+    Splits keep the id of the schema they were written with, so older schemas stay known.
     """
     problems = list(_problems(metadata.schema, wanted, "", metadata.partition_columns))
     problems += _key_problems(metadata, wanted)
@@ -35,7 +35,7 @@ def evolved(metadata: Metadata, wanted: StructType) -> Metadata:
 
 
 def _key_problems(metadata: Metadata, wanted: StructType) -> Iterator[str]:
-    """Yields what would make the columns of the record key unable to identify a row."""
+    """Yields what would keep the columns of the record key from identifying a row."""
     key = set(MergeRule.of(metadata.properties).key)
     asked = {field.name.lower(): field for field in wanted}
     for field in metadata.schema:
@@ -46,7 +46,7 @@ def _key_problems(metadata: Metadata, wanted: StructType) -> Iterator[str]:
 
 
 def _name_problems(wanted: StructType) -> Iterator[str]:
-    """Yields what a new table could not have either, in a new column or inside one: no reader could tell it apart."""
+    """Yields what is wrong with names and nesting, by the same rules as for a new table."""
     try:
         check_names(wanted)
         check_levels(wanted)
@@ -55,9 +55,9 @@ def _name_problems(wanted: StructType) -> Iterator[str]:
 
 
 def merged_schema(current: StructType, incoming: StructType) -> StructType:
-    """Returns what `append(..., merge_schema=True)` makes of a schema: what the data adds and widens, only that.
+    """Returns the schema for `append(..., merge_schema=True)`: the table's, with what the data adds and widens.
 
-    A column the data leaves out stays; one that is wider in the table stays as wide as it is.
+    A column that the data leaves out stays; one that is wider in the table stays as wide as it is.
     """
     mine = {field.name.lower(): field for field in incoming}
     fields = []
@@ -74,11 +74,11 @@ def _wider(current: DataType, incoming: DataType) -> DataType:
         case _ if can_widen(current, incoming):
             return incoming
         case _:
-            return current  # if the data does not fit this, the check of the data says so
+            return current  # the check of the data says if it does not fit this
 
 
 def _merged(current: StructType, wanted: StructType) -> StructType:
-    """`wanted` in the table's own spelling: its columns first, in their order."""
+    """Returns `wanted` in the table's own spelling, with the table's columns first and in their order."""
     asked = {field.name.lower(): field for field in wanted}
     fields = []
     for field in current:
@@ -134,10 +134,10 @@ def _element_problems(old: DataType, new: DataType, name: str) -> Iterator[str]:
 def settle(
     now: Metadata, written_with: Metadata, adds: Sequence[Add]
 ) -> tuple[tuple[Metadata, ...], tuple[Add, ...]]:
-    """Returns splits written with some metadata, as part of a table whose metadata may have moved on.
+    """Returns splits written with some metadata as part of a table whose metadata may have changed since.
 
-    The metadata to commit with them, if any, and the adds under the schema id they then have;
-    SchemaMismatchError if the table has become one they do not fit.
+    These are the metadata to commit with them, if any, and the adds under the schema id they then have.
+    SchemaMismatchError if they do not fit the table any more.
     """
     if now.schema_of(written_with.schema_id) == written_with.schema:
         _check_still_fits(written_with, now)
@@ -161,7 +161,7 @@ def _check_still_fits(written: Metadata, now: Metadata) -> None:
 
 
 def check_names(struct: StructType, path: str = "") -> None:
-    """SchemaError if a field has no name, or two of one struct have the same, at any depth."""
+    """Raises SchemaError if a field has no name, or two fields of one struct have the same, at any depth."""
     if not struct.fields:
         raise SchemaError(
             f"{path.rstrip('.') or 'the table'} has no columns", hint="give it at least one"
