@@ -118,7 +118,7 @@ def test_the_statement_can_come_from_stdin(articles):
         ("SELECT * FROM indextables.`/no/such/table`", "there is no table"),
         ("SELECT nope FROM indextables.`TABLE`", "nope"),
         ("SELECT * FROM indextables.`TABLE` VERSION AS OF 99", "99"),
-        ("SELECT * FROM indextables.`TABLE` TIMESTAMP AS OF 'soon'", "'soon' is not a moment"),
+        ("SELECT * FROM indextables.`TABLE` TIMESTAMP AS OF 'soon'", "'soon' is not a date or time"),
         ("INSERT INTO indextables.`TABLE` SELECT 1", "INSERT cannot reach"),
         ("DELETE FROM indextables.`TABLE`", "DELETE cannot reach"),
         ("PURGE INDEXTABLES 'x' OLDER THAN 3 WEEKS", "not how the command is written"),

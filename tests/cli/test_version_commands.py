@@ -81,7 +81,7 @@ def test_rollback_undoes_one_version_and_keeps_the_others(articles):
     ("words", "what"),
     [
         (("restore", "TABLE", "--version", "99"), "99"),
-        (("restore", "TABLE", "--timestamp", "soon"), "'soon' is not a moment"),
+        (("restore", "TABLE", "--timestamp", "soon"), "'soon' is not a date or time"),
         (("rollback", "TABLE", "--version", "99"), "there is no version"),
         (("compact", "TABLE", "--min-percent", "5", "--where", "id >"), "line 1, column 5"),
     ],

@@ -89,7 +89,7 @@ def test_a_moment_after_the_last_commit_is_the_newest_version_unless_it_is_in_th
 
 def test_a_moment_before_the_history_is_an_error(daily):
     """The table did not exist, or nobody remembers."""
-    with pytest.raises(VersionNotFoundError, match="starts after"):
+    with pytest.raises(VersionNotFoundError, match="no version as old as"):
         at(60, daily).snapshot(timestamp=START - 1)
 
 

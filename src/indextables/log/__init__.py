@@ -1,1 +1,1 @@
-"""The transaction log: actions, their encoding, snapshots, checkpoints and commits."""
+"""The transaction log: actions and their encoding, snapshots, checkpoints and commits."""

@@ -1,4 +1,4 @@
-"""Moments as people write them."""
+"""Dates and times as people write them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from indextables.errors import ConfigError
 
 
 def parse_moment(text: str) -> dt.datetime:
-    """Returns ISO text as an aware datetime; UTC where it names no zone.
+    """Returns ISO text as an aware datetime; a text without a zone is in UTC.
 
     >>> parse_moment("2024-05-01").isoformat()
     '2024-05-01T00:00:00+00:00'
@@ -17,7 +17,7 @@ def parse_moment(text: str) -> dt.datetime:
         moment = dt.datetime.fromisoformat(text.strip())
     except ValueError as error:
         raise ConfigError(
-            f"{text!r} is not a moment",
+            f"{text!r} is not a date or time",
             hint="write a date or time such as 2024-05-01 or 2024-05-01T12:30:00+02:00",
             value=text,
         ) from error

@@ -1,4 +1,4 @@
-"""The log of one table: open it at any version, commit to it, keep it short."""
+"""The log of one table: opens it at any version, commits to it, and keeps it short."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ _logger: Final = logging.getLogger(__name__)
 
 
 class TransactionLog:
-    """Each `snapshot()` sees the newest version; what was read before is not read again.
+    """The log of the table in a store; what was read once is not read again.
 
-    Safe to share between threads. `now_ms` and `pause` exist for tests.
+    Threads may share it. `now_ms` and `pause` exist for tests.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class TransactionLog:
         self._replans = True
 
     def configured(self, config: Config, *, replans: bool = True) -> TransactionLog:
-        """Returns the same log with other settings; what was read before is not read again.
+        """Returns this log with other settings; what was read once is not read again.
 
-        Without `replans` a commit that would have to be planned again is a CommitConflictError: for rows
-        that were read from the table itself, and would be others now.
+        Without `replans`, a commit that would have to be planned again raises CommitConflictError. It is for
+        rows that were read from the table itself, because they would be different now.
         """
         other = TransactionLog(
             self.store,
@@ -89,9 +89,9 @@ class TransactionLog:
     def snapshot(
         self, version: int | None = None, timestamp: int | dt.datetime | None = None
     ) -> Snapshot:
-        """Returns the table now, at a version, or at a moment (milliseconds, or a datetime with a zone)."""
+        """Returns the table now, at a version, or at a time (in milliseconds, or a datetime with a zone)."""
         if version is not None and timestamp is not None:
-            raise ValueError("a version or a timestamp, not both")
+            raise ValueError("give a version or a timestamp, not both")
         if timestamp is not None:
             version = self._version_at(_milliseconds(timestamp))
         if version is None:
@@ -106,7 +106,7 @@ class TransactionLog:
         """Returns the commits that are kept, newest first."""
         listing = list_log(self.store, self.names)
         if listing.newest < 0:
-            self._follower.newest()  # raises what is wrong
+            self._follower.newest()  # raises the error that says what is wrong
         return list(itertools.islice(history(self.store, listing), limit))
 
     def changes_after(self, snapshot: Snapshot) -> Iterator[Winner]:
@@ -118,24 +118,24 @@ class TransactionLog:
             before = change.after
 
     def expiry(self, retention: dt.timedelta) -> Expiry:
-        """Returns what is older than this, by every clock that has a say (`log.age`)."""
+        """Returns what is older than this retention by every clock that counts (see `log.open.age`)."""
         age = self._age(self._follower.newest(), retention)
         return age.expiry(self.store, list_log(self.store, self.names))
 
     def kept_since(self, version: int) -> frozenset[str]:
-        """Returns every file that this version or a later one has, now removed or not."""
+        """Returns every file of this version and of later ones, whether it was removed since or not."""
         return self._follower.kept_since(version)
 
     def create(self, plan: CommitPlan) -> Committed:
-        """Returns the plan as version 0.
+        """Commits the plan as version 0.
 
-        TableExistsError if there is a table, also if it appears meanwhile.
+        Raises TableExistsError if there is a table, even one that was created a moment ago.
         """
         if self.exists():
             raise self._exists()
         publisher, commit_id = self._publisher(WIDTH), uuid.uuid4().hex
         data = sealed(plan, None, None, commit_id, self._now_ms())
-        # read it before anybody else can: what a reader refuses is never published
+        # The commit is read before it is published, so that a commit no reader accepts is never published.
         snapshot = first_snapshot(publisher.file(0), data, self.store.uri)
         if not publisher.publish(0, data, commit_id):
             raise self._exists()
@@ -143,10 +143,11 @@ class TransactionLog:
         return Committed(0, snapshot)
 
     def commit(self, proposal: Proposal, snapshot: Snapshot | None = None) -> Committed:
-        """Returns what the planner wants, as the next version, exactly once; it may be asked more than once.
+        """Commits the proposal as the next version, exactly once.
 
-        `snapshot` is what the planner may already have read (the newest without one). A plan in place of a
-        planner was made for exactly that snapshot: CommitConflictError if it cannot follow what came first.
+        A proposal is a planner, which may be asked again if another writer takes the version, or a plan that
+        was made for exactly `snapshot` (the newest one if it is not given). Raises CommitConflictError if
+        the plan cannot follow the commits that came first.
         """
         base = snapshot or self._follower.newest()
         seen = self._follower.writable()
@@ -175,7 +176,7 @@ class TransactionLog:
             self.store,
             self.names,
             snapshot,
-            # as long as vacuum may wait, which is longer than the retention, and then some
+            # Vacuum may wait longer than its retention, so removes are kept for twice as long.
             keep_removes_after=self._now_ms() - 2 * int(retention),
             width=width,
             form=cast("Format", settings.get(CHECKPOINT_FORMAT)),
@@ -192,25 +193,25 @@ class TransactionLog:
         return written
 
     def cleanup(self) -> list[str]:
-        """Deletes log files that no version within the retention needs; returns their keys."""
+        """Deletes files of the log that no version within the retention needs; returns their keys."""
         snapshot = self._follower.newest()
         retention = self._setting(snapshot).get(LOG_RETENTION)
         return cleanup(self.store, self.names, self._age(snapshot, retention))
 
     def _after_commit(self, snapshot: Snapshot) -> None:
-        """A checkpoint now and then; the commit is done, so nothing here may fail it."""
+        """Writes a checkpoint when one is due and cleans up; the commit is done, so no error may leave here."""
         try:
             interval = self._setting(snapshot).get(CHECKPOINT_INTERVAL)
             if not interval or snapshot.version % interval:
                 return
             self.checkpoint(snapshot)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is not the commit's failure
+        except Exception as error:  # noqa: BLE001 - whatever it is, the commit did not fail
             _logger.warning("no checkpoint of version %d: %s", snapshot.version, error)
             return
         try:
             self.cleanup()
-        except Exception as error:  # noqa: BLE001 - nor is this
-            _logger.warning("old log files were not removed: %s", error)
+        except Exception as error:  # noqa: BLE001 - neither did it here
+            _logger.warning("old files of the log were not removed: %s", error)
 
     def _setting(self, snapshot: Snapshot) -> Config:
         return self._config.over(snapshot.properties)
@@ -224,7 +225,7 @@ class TransactionLog:
 
     def _exists(self) -> TableExistsError:
         return TableExistsError(
-            f"there is a table at {self.store.uri} already",
+            f"there is already a table at {self.store.uri}",
             hint="open it with Table(path), or choose another path",
             uri=self.store.uri,
         )
@@ -232,7 +233,7 @@ class TransactionLog:
     def _version_at(self, timestamp_ms: int) -> int:
         if timestamp_ms > self._now_ms():
             raise VersionNotFoundError(
-                f"{timestamp_ms} (milliseconds since 1970) lies in the future",
+                f"the timestamp {timestamp_ms} (milliseconds since 1970) is in the future",
                 hint="leave out the timestamp to read the newest version",
                 timestamp_ms=timestamp_ms,
             )

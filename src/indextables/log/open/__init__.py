@@ -1,1 +1,1 @@
-"""Opens a log: listing, checkpoints, replay of the commits after them, history and its cleanup."""
+"""Opens a log: lists it, reads a checkpoint, replays the commits after it; also history and cleanup."""

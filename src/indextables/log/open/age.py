@@ -1,13 +1,12 @@
-"""Which versions are old enough to be given up, although any one of the clocks that say so may be wrong.
+"""Which versions are old enough to be deleted, even if one of the clocks is wrong.
 
-A commit has two times: the one its writer wrote into it, which grows with the version, and the one the
-store shows for its file. What is to be deleted must be old by both, and a clock that jumps must not make
-it so:
+A commit has two times: the one that its writer wrote into it, which grows with the version, and the one that
+the store shows for its file. A version must be old by both, and a clock that jumps must not make it old:
 
-* Where the store has a clock of its own, age by the store is counted up to the newest commit, so the clock
-  of this process has no part in it.
-* Where it has none (a local disk), one silence between two commits, or since the newest one, counts for half
-  a retention at most, and a version must be half a retention older. One jump of a clock makes nothing old.
+* If the store has a clock of its own, age by the store is counted up to the newest commit, so that the clock
+  of this process does not matter.
+* If it has none (a local disk), the time between two commits, or since the newest one, counts for half a
+  retention at most, and a version must be one and a half retentions old. So one jump makes nothing old.
 """
 
 from __future__ import annotations
@@ -25,49 +24,46 @@ from indextables.storage.base import LogStore
 
 """A parent from further in the future than this was written by a clock that is ahead: say so."""
 LEEWAY_MS: Final = 24 * 60 * 60 * 1000
-"""A time that lies further ahead of this process's clock is believed by nobody."""
+"""A time that is further ahead of this process's clock than this is not believed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """What is older than one retention."""
+    """What is older than a retention."""
 
     version: int | None
-    """The newest version that was current a whole retention ago by every witness; None: not known."""
+    """The newest version that is older than the retention by both times; None if none is known to be."""
     stated: int | None
-    """The same by the times in the commits alone."""
+    """The newest version that is older than the retention by the times in the commits alone."""
     cutoff_ms: int
-    """What has no version and is older than this is old, too."""
+    """A file that belongs to no version is old if it is older than this time."""
     unseen_ms: int = 0
-    """Time since the newest commit that does not count: a commit made now would let it count."""
+    """The time since the newest commit that does not count, but would if a commit were made now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Age:
-    """The retention, the moment it is counted from, and whether commits are in order of time."""
+    """A retention, the time from which it is counted back, and whether commits are in order of time."""
 
     now_ms: int
     retention_ms: int
     ordered: bool
 
     def version(self, store: LogStore, listing: Listing) -> int | None:
-        """Returns the newest version that is older than the retention by every witness.
-
-        None if none is.
-        """
+        """Returns the newest version that is older than the retention by both times; None if there is none."""
         versions = reachable(listing)
         if not versions or self.retention_ms == 0:
             return versions[-1] if versions else None
         moments = [written_at(listing, version) for version in versions]
         try:
-            if moments[-1] > self.now_ms + LEEWAY_MS:  # the store's clock is not one to go by
+            if moments[-1] > self.now_ms + LEEWAY_MS:  # the store's clock cannot be right
                 return self._by_commits(store, listing, versions)
             old = versions[: self._by_store(store, moments)]
             if old and timestamp_of(store, listing, old[-1]) > self.now_ms + LEEWAY_MS:
-                return old[-1]  # what says it is from the future says nothing
+                return old[-1]  # a time in the future says nothing
             return self._by_commits(store, listing, old)
         except VersionNotFoundError:
-            return None  # a commit without a time: nothing says how old anything is
+            return None  # a commit has no time, so nobody can tell how old anything is
 
     def expiry(self, store: LogStore, listing: Listing) -> Expiry:
         """Returns what is older than the retention in this log."""
@@ -86,18 +82,18 @@ class Age:
         return max(self.now_ms - newest, 0)
 
     def _counted(self, store: LogStore, newest: int) -> int:
-        """Of the silence since the newest commit, what is believed."""
+        """Returns how much of the time since the newest commit counts."""
         return 0 if _has_own_clock(store) else min(self._silence(newest), self.retention_ms // 2)
 
     def _by_store(self, store: LogStore, moments: Sequence[int]) -> int:
-        """Returns how many versions, from the oldest on, the store shows to be old enough."""
+        """Returns how many versions, from the oldest on, are old enough by the store's times."""
         half = self.retention_ms // 2
         own = _has_own_clock(store)
         most, needed = (
             (self.retention_ms, self.retention_ms) if own else (half, self.retention_ms + half)
         )
         age, left = self._counted(store, moments[-1]), len(moments) - 1
-        # a version was there before the next one, so a time that is later than the next one's is not its own
+        # A version was there before the next one, so its time is at most the next one's.
         moments = list(accumulate(reversed(moments), min))[::-1]
         while left and age < needed:
             age += min(max(moments[left] - moments[left - 1], 0), most)
@@ -105,7 +101,7 @@ class Age:
         return left + 1 if age >= needed else 0
 
     def _by_commits(self, store: LogStore, listing: Listing, versions: Sequence[int]) -> int | None:
-        """Returns the newest of these versions that is old by its own time."""
+        """Returns the newest of these versions that is old by the time in its commit."""
         cutoff = self.now_ms - self.retention_ms
 
         def is_old(version: int) -> bool:
@@ -119,5 +115,5 @@ class Age:
 
 
 def _has_own_clock(store: LogStore) -> bool:
-    """Returns True if the times of files do not come from the machines that write them."""
+    """Returns True if the store, and not the machine that writes a file, sets the file's time."""
     return bool(getattr(store, "has_own_clock", False))

@@ -1,23 +1,23 @@
-"""Checkpoints: the state of one version, so that nobody has to read what came before.
+"""Checkpoints: the whole state of one version, so that nobody has to read the commits before it.
 
-A checkpoint is lines of actions and a trailer, as a commit is. A large one keeps its adds in Parquet
-parts and only names them; a part that an earlier checkpoint wrote is named again, not written again.
+Like a commit, a checkpoint consists of actions and a trailer. A large one is a manifest: it keeps its adds
+in Parquet files, called parts, and names them. A part of an earlier checkpoint is named again if possible.
 """
 
 from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.log.open.replay import replay, shape_in
 from indextables.log.state.parts import PART_ACTION, decode_part, encode_part, part_of, write_part
-from indextables.log.state.rows import loads_extra
+from indextables.log.state.rows import FileRow, loads_extra
 from indextables.log.state.segments import FIELDS, TOMBSTONES, Segment, Shape, conform
 from indextables.log.state.snapshot import Files, Snapshot
 from indextables.log.wire.actions import CommitInfo, Remove, StateAction, Vacuum
@@ -29,14 +29,14 @@ from indextables.storage.base import LogStore
 Format: TypeAlias = Literal["auto", "json", "parquet"]
 
 JSON_LIMIT: Final = 2_000
-"""Splits up to which `auto` writes JSON."""
+"""The format `auto` writes JSON for this many splits or fewer."""
 _AT_ONCE: Final = 4096
 _INFINITIES: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A checkpoint that is in the store, and its snapshot: the same state, with its parts as segments."""
+    """A checkpoint that was written, and the snapshot whose segments are its parts."""
 
     version: int
     size_in_bytes: int
@@ -46,9 +46,9 @@ class Written:
 
 
 def read_checkpoint(store: LogStore, file: LogFile) -> Snapshot:
-    """Returns the snapshot a checkpoint holds.
+    """Returns the snapshot in a checkpoint.
 
-    LogCorruptedError if it, or a part of it, is not intact.
+    Raises LogCorruptedError if the checkpoint or one of its parts is not intact.
     """
     body = read_body(store, file)
     segments = tuple(_parts(store, body))
@@ -58,10 +58,7 @@ def read_checkpoint(store: LogStore, file: LogFile) -> Snapshot:
 
 
 def parts_of(store: LogStore, file: LogFile) -> list[str]:
-    """Returns the keys of the parts a checkpoint names.
-
-    Nothing is said about whether they are there.
-    """
+    """Returns the keys of the parts that a checkpoint names, whether they exist or not."""
     body = read_body(store, file)
     return [f"{file.directory}/{segment.table.ref.name}" for segment in _parts(store, body)]
 
@@ -86,7 +83,7 @@ def write_checkpoint(
     width: int = WIDTH,
     form: Format = "json",
 ) -> Written:
-    """Writes the state of a version; removes older than `keep_removes_after` (ms) are forgotten."""
+    """Writes a checkpoint; removes older than `keep_removes_after` (in milliseconds) are left out."""
     columnar = form == "parquet" or (form == "auto" and snapshot.num_files > JSON_LIMIT)
     if columnar:
         segments = tuple(_as_parts(store, names, snapshot, width))
@@ -102,7 +99,7 @@ def write_checkpoint(
 
 
 def write_hint(store: LogStore, names: LogNames, written: Written) -> None:
-    """Points `_last_checkpoint` to a checkpoint."""
+    """Writes the hint, `_last_checkpoint`, that names a checkpoint."""
     hint = {
         "version": written.version,
         "size": written.num_files,
@@ -130,10 +127,10 @@ def _as_parts(store: LogStore, names: LogNames, snapshot: Snapshot, width: int) 
 
 
 def choose_parts(segments: Sequence[Segment]) -> tuple[list[Segment], list[Segment]]:
-    """Returns (parts that are used again, segments whose live rows go into one new part).
+    """Returns the parts that are used again, and the segments whose live rows go into a new part.
 
-    A part is written anew once a fifth of it is dead, or once the new part would be as large as it is:
-    so there are few parts, and writing a checkpoint costs about what has changed.
+    A part is written anew if more than a fifth of it is dead, or if the new part would be as large as it.
+    So there are few parts, and the cost of a checkpoint grows with the changes and not with the table.
     """
     usable = [s for s in segments if part_of(s) is not None and s.num_live * 5 >= len(s.dead) * 4]
     fresh = [s for s in segments if s not in usable]
@@ -184,27 +181,25 @@ def _removes(snapshot: Snapshot, keep_after: int) -> Iterator[bytes]:
 
 
 def add_lines(snapshot: Snapshot) -> Iterator[bytes]:
-    """Yields one line per live file, with everything the log says of it.
-
-    A repair commits exactly these.
-    """
+    """Yields a line for each live file, with all that the log says of it; a repair commits these lines."""
     for batch in snapshot.files().to_batches(_AT_ONCE):
         for row in batch.to_pylist():
             yield dumps({"add": _add(row)}) + b"\n"
 
 
-def _add(row: dict[str, Any]) -> dict[str, Any]:
-    extra = loads_extra(row["extra"])
-    fields = {field: row[column] for column, field, _ in FIELDS[1:]}
-    fields["stats"] = _present(fields["stats"])
-    return add_object(row["key"], extra=extra, **fields)
+def _add(row: FileRow) -> dict[str, object]:
+    values = cast("Mapping[str, object]", row)
+    fields = {field: values[column] for column, field, _ in FIELDS[1:] if field != "stats"}
+    stats = _present(row["stats"])
+    assert isinstance(stats, dict | None)
+    return add_object(row["key"], stats=stats, extra=loads_extra(row["extra"]), **fields)
 
 
-def _present(value: Any) -> Any:
-    """Returns a row of statistics as JSON has it: nothing for null, a text for an infinity."""
+def _present(value: object) -> object:
+    """Returns a row of statistics as JSON has it, without nulls and with texts for infinities."""
     match value:
         case dict():
-            return {name: _present(part) for name, part in value.items() if part is not None}
+            return {name: _present(member) for name, member in value.items() if member is not None}
         case float():
             return _INFINITIES.get(value, value)
         case _:

@@ -1,4 +1,4 @@
-"""Forgetting old history: oldest first, and never what a reader of the kept part needs."""
+"""Deletes old files of the log, oldest first, but none that a kept version needs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def plan_cleanup(store: LogStore, listing: Listing, age: Age) -> list[LogFile]:
     """
     needed = age.version(store, listing)
     if needed is None:
-        return []  # all of it is younger, or nothing says how old it is
+        return []  # everything is younger, or nobody can tell how old it is
     intact = list(_intact(store, listing, needed))
     if len(intact) < 2 or intact[-1] > needed:
         return []
@@ -34,7 +34,7 @@ def plan_cleanup(store: LogStore, listing: Listing, age: Age) -> list[LogFile]:
 
 
 def _intact(store: LogStore, listing: Listing, needed: int) -> Iterator[int]:
-    """Versions of intact checkpoints, newest first, down to the one to keep: at most `needed`."""
+    """Yields versions of intact checkpoints, newest first, down to the oldest one that must be kept."""
     found = 0
     for file in listing.checkpoints:
         try:
@@ -48,7 +48,7 @@ def _intact(store: LogStore, listing: Listing, needed: int) -> Iterator[int]:
 
 
 def _unused_parts(store: LogStore, listing: Listing, keep_from: int) -> list[LogFile]:
-    """Parts that no kept checkpoint names; a younger one may belong to a checkpoint on its way."""
+    """Returns old parts that no kept checkpoint names; a young one may belong to a checkpoint in the making."""
     old = [part for part in listing.parts if part.version < keep_from]
     if not old:
         return []
@@ -58,14 +58,14 @@ def _unused_parts(store: LogStore, listing: Listing, keep_from: int) -> list[Log
 
 
 def cleanup(store: LogStore, names: LogNames, age: Age) -> list[str]:
-    """Deletes what `plan_cleanup` names; after a failure half-way the log is as usable as before."""
+    """Deletes the files that `plan_cleanup` names; the log stays usable if this fails half-way."""
     listing = list_log(store, names)
     try:
         doomed = plan_cleanup(store, listing, age)
     except ObjectNotFoundError:
-        return []  # another cleanup is at work on what was listed
+        return []  # another cleanup is deleting the files that were listed
     for file in doomed:
         store.delete(file.key)
     if doomed:
-        _logger.info("removed %d log files up to version %d", len(doomed), doomed[-1].version)
+        _logger.info("removed %d files of the log up to version %d", len(doomed), doomed[-1].version)
     return [file.key for file in doomed]

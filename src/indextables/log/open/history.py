@@ -1,4 +1,4 @@
-"""What happened to the table, newest first, from the commits that are kept."""
+"""The history of a table: what each kept commit says of itself, and which version was current at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from indextables.storage.base import LogStore
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One commit, as its writer described it."""
+    """A commit as its writer described it."""
 
     version: int
     timestamp_ms: int | None
@@ -28,11 +28,11 @@ class HistoryEntry:
     num_files: int | None
     size_in_bytes: int
     verified: bool
-    """False for a commit without a checksum, of another writer."""
+    """False for another writer's commit, which has no checksum."""
 
 
 def history(store: LogStore, listing: Listing) -> Iterator[HistoryEntry]:
-    """Yields the commits in the store, newest first; each is read when it is asked for."""
+    """Yields the kept commits, newest first; each is read when it is needed."""
     for version in sorted(listing.commits, reverse=True):
         file = find_commit(store, listing, version)
         info = read_info(store, file) or CommitInfo()
@@ -53,12 +53,11 @@ def history(store: LogStore, listing: Listing) -> Iterator[HistoryEntry]:
 def version_at(
     store: LogStore, listing: Listing, timestamp_ms: int, *, ordered: bool, now_ms: int
 ) -> int:
-    """Returns the newest version committed at or before this moment, by the commits' own clock.
+    """Returns the newest version that was committed at or before this time, by the times in the commits.
 
-    A commit from the future of `now_ms` was written by a clock that is ahead, and all that follow it have
-    to be later still: of those the store says when they were made.
-    `ordered`: every commit is from a writer that never lets time run backwards from one version to the
-    next, so halving finds it. Otherwise all commits are asked.
+    A commit with a time after `now_ms` was written by a clock that is ahead, and the times of all later ones
+    follow it; for these the store's times are used. If `ordered`, every writer makes sure that times grow
+    with the version, so a binary search finds the version; otherwise all commits are read.
     """
     versions = reachable(listing)
 
@@ -79,33 +78,36 @@ def version_at(
         found = [version for version in versions if is_by_then(version)]
     if not found:
         raise VersionNotFoundError(
-            f"the history that is kept starts after {timestamp_ms} (milliseconds since 1970)",
-            hint="history() lists the versions there are and their times",
+            f"no version as old as {timestamp_ms} (milliseconds since 1970) is kept",
+            hint="history() lists the versions and their times",
             timestamp_ms=timestamp_ms,
         )
     return found[-1]
 
 
 def _made_by(listing: Listing, versions: Sequence[int], version: int) -> int:
-    """By when the store had this version: no later than any version after it."""
+    """Returns a time at which the store had this version: the earliest of its own and of all later ones."""
     return min(written_at(listing, later) for later in versions if later >= version)
 
 
 def timestamp_of(store: LogStore, listing: Listing, version: int) -> int:
-    """When a version was committed, by its writer; VersionNotFoundError if it does not say."""
+    """Returns when a version was committed, as its writer says.
+
+    Raises VersionNotFoundError if the commit does not say it.
+    """
     for file in _files(listing, version):
         info = read_info(store, file)
         if info is not None and info.timestamp is not None:
             return info.timestamp
     raise VersionNotFoundError(
-        f"version {version} does not say when it was committed, so no time can be looked up",
-        hint="ask for a version instead; the times of files prove nothing",
+        f"version {version} does not say when it was committed, so versions cannot be found by time",
+        hint="ask for a version instead; the times of files are no proof",
         version=version,
     )
 
 
 def written_at(listing: Listing, version: int) -> int:
-    """When the store received the file of a version, by the store's clock."""
+    """Returns the store's time of the file that made a version."""
     commits = listing.commits.get(version) or _files(listing, version)
     return commits[0].modified_ms
 

@@ -1,4 +1,4 @@
-"""Following a log: what was read before is not read again, and a log that was replaced is noticed."""
+"""Opens a log at a version and follows it: what was read is not read again, a replaced log is noticed."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from indextables.log.wire.files import WIDTH, WIDTHS, LogBody, LogFile, LogNames
 from indextables.log.wire.lines import LinePosition
 from indextables.storage.base import LogStore
 
-# What a store shows of a log, and what it does not show but has.
+# Listings: what a store shows of a log, and commits that it has without showing them.
 
 _logger: Final = logging.getLogger(__name__)
 _BY_NAME: Final = 2
-"""Up to so many names are asked for one by one; for more, one listing is quicker."""
+"""This many names or fewer are looked up one by one; for more, one listing is faster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The files of a log; `complete` unless it was listed from some version on."""
+    """The files of a log; `complete` is False if only those from some version on were listed."""
 
     names: LogNames
     commits: Mapping[int, tuple[LogFile, ...]]
@@ -50,7 +50,7 @@ class Listing:
 
     @classmethod
     def of(cls, names: LogNames, files: Iterable[LogFile], *, complete: bool) -> Listing:
-        """Returns the files sorted into what they are."""
+        """Returns a listing of these files."""
         commits: dict[int, tuple[LogFile, ...]] = {}
         checkpoints, parts = [], []
         for file in files:
@@ -66,18 +66,18 @@ class Listing:
 
     @property
     def newest(self) -> int:
-        """Returns the highest version that a commit or a checkpoint names; -1 for an empty log."""
+        """Returns the highest version of a commit or checkpoint; -1 for an empty log."""
         return max([*self.commits, *(file.version for file in self.checkpoints)], default=-1)
 
     @property
     def widths(self) -> frozenset[int]:
-        """Returns the numbers of digits in use."""
+        """Returns the numbers of digits in names of this log."""
         commits = (file.width for files in self.commits.values() for file in files)
         return frozenset([*commits, *(file.width for file in self.checkpoints)])
 
     @property
     def width(self) -> int:
-        """Returns the digits of the lowest version: how this log spells its names."""
+        """Returns the number of digits in the name of the lowest version, with which new names are spelled."""
         lowest = min(self.commits, default=None)
         if lowest is not None:
             return self.commits[lowest][0].width
@@ -85,18 +85,18 @@ class Listing:
 
 
 def check_one_width(widths: frozenset[int]) -> None:
-    """Raises for a log in two spellings: two writers could each create 'the' next version."""
+    """Raises ReadOnlyStoreError for names of two widths: two writers could then create the same version."""
     if len(widths) > 1:
         raise ReadOnlyStoreError(
             f"the log mixes names of {' and '.join(map(str, sorted(widths)))} digits, so it can be read "
             "but not written",
-            hint="run REPAIR INDEXFILES TRANSACTION LOG to get a log in one spelling",
+            hint="run REPAIR INDEXFILES TRANSACTION LOG to get a log whose names have one width",
             widths=widths,
         )
 
 
 def reachable(listing: Listing) -> list[int]:
-    """Versions that can be put together again: those from a checkpoint on, or all from the first."""
+    """Returns the versions that can be opened: all from version 0 on, or from the first checkpoint on."""
     checkpoints = [file.version for file in listing.checkpoints]
     first = 0 if 0 in listing.commits else min(checkpoints, default=0)
     return sorted(version for version in {*listing.commits, *checkpoints} if version >= first)
@@ -108,24 +108,22 @@ def list_log(store: LogStore, names: LogNames) -> Listing:
 
 
 def list_from(store: LogStore, names: LogNames, version: int, width: int, *, unread: int) -> Listing:
-    """Returns the files of this version and of later ones; every file if it has a version in another width too.
+    """Returns the files of this version and of later ones.
 
-    Versions from `unread` on, and the one after the newest, are looked for in the other width.
+    Versions from `unread` up to the one after the newest are also looked for in the other width. If one is
+    found, every file of the log is returned.
     """
     found = store.list(names.prefix, start_after=names.before(version, width))
     files = [file for file in names.parse_all(found) if file.version >= version]
     listing = Listing.of(names, files, complete=False)
-    # 20 digits sort before 18: a version in the other width is not where this listing looks
+    # Names with 20 digits sort before those with 18, so this listing does not reach the other width.
     if not files or _has_twins(store, names, range(unread, listing.newest + 2), width):
         return list_log(store, names)
     return listing
 
 
 def _has_twins(store: LogStore, names: LogNames, versions: range, width: int) -> bool:
-    """Returns True if one of these versions is there in another width.
-
-    No more is listed than they would take.
-    """
+    """Returns True if one of these versions exists in the other width."""
     (other,) = (known for known in WIDTHS if known != width)
     if len(versions) <= _BY_NAME:
         return any(_is_there(store, names.commit(version, other)) for version in versions)
@@ -143,7 +141,7 @@ def _is_there(store: LogStore, key: str) -> bool:
 
 
 def read_hint(store: LogStore, names: LogNames) -> int | None:
-    """Returns the version `_last_checkpoint` names; None if it is missing or says nothing."""
+    """Returns the version that the hint names; None if the hint is missing or garbled."""
     try:
         hint: Any = orjson.loads(store.get(names.hint))
     except ObjectNotFoundError:
@@ -158,9 +156,9 @@ def read_hint(store: LogStore, names: LogNames) -> int | None:
 
 
 def find_commit(store: LogStore, listing: Listing, version: int) -> LogFile:
-    """Returns the commit of a version.
+    """Returns the commit of a version; one that the listing lacks is looked up by name.
 
-    One that the listing lacks is asked for by name before it is an error.
+    Raises LogCorruptedError if it is missing, or exists in two widths with different contents.
     """
     listed = listing.commits.get(version, ())
     if len(listed) == 1:
@@ -171,14 +169,14 @@ def find_commit(store: LogStore, listing: Listing, version: int) -> LogFile:
         first, second = (file.name for file in listed)
         raise LogCorruptedError(
             f"version {version} exists twice, as {first} and as {second}, and they differ",
-            hint="find out which writer was wrong; REPAIR cannot decide that",
+            hint="find out which of the two writers was wrong and remove its file; REPAIR cannot decide that",
             file=second,
             line=1,
         )
     if not listed:
         name = listing.names.commit(version, listing.width).rpartition("/")[2]
         raise LogCorruptedError(
-            f"{name} is missing: version {version} is not in the log, later versions are",
+            f"{name} is missing: the log has later versions, but not version {version}",
             hint="restore the file, or run REPAIR INDEXFILES TRANSACTION LOG to see what can be saved",
             file=name,
             line=0,
@@ -188,7 +186,7 @@ def find_commit(store: LogStore, listing: Listing, version: int) -> LogFile:
 
 
 def is_missing(error: IndexTablesError) -> bool:
-    """Returns True if what is wrong is a file that is not there, not one that is damaged."""
+    """Returns True if the error is about a file that is missing and not about one that is damaged."""
     return isinstance(error, LogCorruptedError) and error.facts.get("line") == 0
 
 
@@ -201,23 +199,24 @@ def _fetch(store: LogStore, names: LogNames, version: int) -> Iterable[LogFile]:
         yield LogFile("commit", version, width, meta.key, meta.size, meta.modified_ms)
 
 
-# Opening a log: the newest intact checkpoint, and every commit after it.
+# Opening a version: the newest intact checkpoint, and every commit after it.
 
 _READERS: Final = 8
 _SLOW: Final = 0.001
+"""Seconds for one file above which the next files are read by several threads."""
 
 
 def load(store: LogStore, names: LogNames, version: int | None = None) -> tuple[Snapshot, Listing]:
-    """Returns the snapshot of a version (the newest without one), and the listing it came from."""
+    """Returns the snapshot of a version (the newest if none is given) and the listing it was read from."""
     listing = _first_listing(store, names, version)
     for last_try in (False, False, True):
         try:
             return _from_listing(store, listing, version, believe=last_try), listing
         except (ObjectNotFoundError, LogReplacedError):
-            # A cleanup removed, or a repair replaced, what the listing showed: look again.
+            # A cleanup removed, or a repair replaced, files that the listing showed: list again.
             listing = list_log(store, names)
         except (LogCorruptedError, VersionNotFoundError) as error:
-            # while a cleanup deletes files, a listing may have a later one and not an earlier one
+            # While a cleanup deletes files, a listing may show a later file and miss an earlier one.
             if listing.complete and not (is_missing(error) and not last_try):
                 raise
             listing = list_log(store, names)
@@ -254,7 +253,7 @@ def _no_table(store: LogStore, names: LogNames) -> TableNotFoundError | NotATabl
 def _from_listing(store: LogStore, listing: Listing, version: int | None, *, believe: bool) -> Snapshot:
     """Returns the snapshot by this listing.
 
-    `believe` that what does not fit together in it never will.
+    With `believe`, files that do not belong together are an error and not a sign that the log was replaced.
     """
     target = listing.newest if version is None else version
     if not 0 <= target <= listing.newest:
@@ -265,7 +264,9 @@ def _from_listing(store: LogStore, listing: Listing, version: int | None, *, bel
         except LogReplacedError as error:
             if not believe:
                 raise
-            _logger.warning("the checkpoint of version %d is of another log: %s", base.version, error)
+            _logger.warning(
+                "the checkpoint of version %d belongs to another log: %s", base.version, error
+            )
     oldest = min(listing.commits, default=0)
     if oldest > 0 and version is not None and listing.complete:
         raise _outside(target, f"commits are kept from {oldest} on", oldest=oldest)
@@ -281,14 +282,14 @@ def _from_listing(store: LogStore, listing: Listing, version: int | None, *, bel
 def _outside(version: int, why: str, **facts: int) -> VersionNotFoundError:
     return VersionNotFoundError(
         f"there is no version {version}: {why}",
-        hint="history() lists the versions there are",
+        hint="history() lists the versions",
         version=version,
         **facts,
     )
 
 
 def _bases(store: LogStore, listing: Listing, target: int) -> Iterator[Snapshot]:
-    """Intact checkpoints up to this version, newest first; a torn one only costs time."""
+    """Yields the snapshots of intact checkpoints up to this version, newest first."""
     for file in listing.checkpoints:
         if file.version > target:
             continue
@@ -299,11 +300,13 @@ def _bases(store: LogStore, listing: Listing, target: int) -> Iterator[Snapshot]
 
 
 def _on(base: Snapshot, store: LogStore, listing: Listing, target: int) -> Snapshot:
-    """Returns the snapshot on top of a checkpoint that belongs to this log."""
+    """Returns the snapshot, replayed on top of a checkpoint.
+
+    Raises LogReplacedError if the checkpoint does not belong to this log.
+    """
     if len(listing.commits.get(base.version, ())) > 1:
-        find_commit(
-            store, listing, base.version
-        )  # raises if they differ: then it is of one of two logs
+        # Raises if the two commits differ, because the checkpoint can belong to one of them only.
+        find_commit(store, listing, base.version)
     if base.version < target:
         return _replayed(base, store, listing, target)
     commits = listing.commits.get(target, ())
@@ -311,10 +314,11 @@ def _on(base: Snapshot, store: LogStore, listing: Listing, target: int) -> Snaps
         info = read_info(store, commits[0])
         if info and None not in (info.commit_id, base.commit_id) and info.commit_id != base.commit_id:
             raise LogReplacedError(
-                f"its commit is {base.commit_id}, {commits[0].name} is {info.commit_id}"
+                f"its commit is {base.commit_id}, but {commits[0].name} is {info.commit_id}"
             )
     elif not listing.complete or any(version < target for version in listing.commits):
-        # Cleanup deletes oldest first. Commits below a checkpoint, but not its own, were lost or replaced.
+        # Cleanup deletes the oldest files first. If commits before a checkpoint are there and its own is
+        # not, that one was lost or replaced.
         raise LogCorruptedError(
             f"the checkpoint of version {target} is intact, but its commit and those before it are missing",
             hint="run REPAIR INDEXFILES TRANSACTION LOG to see what can be saved",
@@ -332,9 +336,9 @@ def _replayed(base: Snapshot | None, store: LogStore, listing: Listing, target: 
 
 
 def read_bodies(store: LogStore, files: Sequence[LogFile]) -> list[LogBody]:
-    """Returns the texts of these files: one after the other, and side by side once the store is slow to answer.
+    """Returns the texts of these files, read by several threads if the store turns out to be slow.
 
-    A thread costs more than a local file.
+    Starting a thread costs more than reading a local file.
     """
     bodies: list[LogBody] = []
     for file in files:
@@ -351,7 +355,7 @@ def read_bodies(store: LogStore, files: Sequence[LogFile]) -> list[LogBody]:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The newest snapshot that is known, what its commit looked like, and the log's spelling."""
+    """The newest snapshot that is known, the file of its commit, and the widths of names in the log."""
 
     snapshot: Snapshot
     commit: tuple[LogFile, ...]
@@ -360,22 +364,22 @@ class Seen:
 
     @classmethod
     def of(cls, snapshot: Snapshot, listing: Listing) -> Seen:
-        """Returns what a listing shows."""
+        """Returns what this snapshot and the listing it was read from show."""
         commit = listing.commits.get(snapshot.version, ())
         return cls(snapshot, commit, listing.width, listing.widths)
 
     def then(self, snapshot: Snapshot, listing: Listing) -> Seen:
-        """Returns the same log, later."""
+        """Returns what is known after a newer snapshot was read from this listing."""
         commit = listing.commits.get(snapshot.version, ())
         return Seen(snapshot, commit, self.width, self.widths | listing.widths)
 
     def written(self, snapshot: Snapshot) -> Seen:
-        """Returns the same log with one more commit, of our own."""
+        """Returns what is known after this process committed this snapshot."""
         return replace(self, snapshot=snapshot, commit=())
 
 
 class Follower:
-    """Keeps the newest snapshot of one log. Threads may share it: each learns something true."""
+    """Keeps the newest snapshot of one log. Threads may share it, as whatever one of them learns is true."""
 
     def __init__(self, store: LogStore, names: LogNames) -> None:
         self._store = store
@@ -383,7 +387,7 @@ class Follower:
         self._seen: Seen | None = None
 
     def newest(self) -> Snapshot:
-        """Returns the newest version: what is known already, and the commits after it."""
+        """Returns the newest version; only commits after the one that is known are read."""
         seen = self._seen
         if seen is None:
             return self._reload()
@@ -401,11 +405,11 @@ class Follower:
         except LogCorruptedError as error:
             if not is_missing(error):
                 raise
-            return self._reload()  # a cleanup went by
+            return self._reload()  # a cleanup deleted the file
         return self.learn(seen.then(newest, listing))
 
     def commits_after(self, known: Snapshot, width: int) -> Sequence[LogBody]:
-        """Returns the commits that a writer lost against."""
+        """Returns the commits after this snapshot, against which a writer has lost."""
         listing = list_from(
             self._store, self._names, known.version + 1, width, unread=known.version + 1
         )
@@ -413,9 +417,9 @@ class Follower:
         return self._bodies(known, listing)
 
     def kept_since(self, version: int) -> frozenset[str]:
-        """Returns every file that this version or a later one has, now removed or not.
+        """Returns every file of this version and of later ones, whether it was removed since or not.
 
-        Of a log that does not reach back so far: from the oldest version that can be put together.
+        If the log does not reach back so far, files from the oldest version that can be opened are returned.
         """
         for last_try in (False, False, True):
             listing = list_log(self._store, self._names)
@@ -423,7 +427,7 @@ class Follower:
             try:
                 return self._touched_since(load(self._store, self._names, first)[0])
             except (LogCorruptedError, VersionNotFoundError, ObjectNotFoundError):
-                if last_try:  # then it was not a cleanup at work
+                if last_try:  # a cleanup does not explain that many failures
                     raise
         raise AssertionError
 
@@ -435,7 +439,10 @@ class Follower:
         return frozenset(live.to_pylist()).union(removed.to_pylist())
 
     def writable(self) -> Seen:
-        """Returns what is known, if the log can be written at all."""
+        """Returns what is known of the log.
+
+        Raises ReadOnlyStoreError if it cannot be written.
+        """
         if self._seen is None:
             self._reload()
         assert self._seen is not None
@@ -443,12 +450,12 @@ class Follower:
         return self._seen
 
     def learn(self, seen: Seen) -> Snapshot:
-        """Returns what was learned last counts: a log put in place of the one we knew may be shorter."""
+        """Keeps what was learned last, even if it is older: the log may have been replaced by a shorter one."""
         self._seen = seen
         return seen.snapshot
 
     def exchange(self, old: Snapshot, new: Snapshot) -> None:
-        """The same version, put together in another way."""
+        """Replaces the snapshot by an equal one that is stored in another way."""
         if self._seen is not None and self._seen.snapshot is old:
             self._seen = replace(self._seen, snapshot=new)
 
@@ -460,7 +467,7 @@ class Follower:
         return read_bodies(self._store, [find_commit(self._store, listing, v) for v in wanted])
 
     def _is_same(self, seen: Seen, listing: Listing) -> bool:
-        """Returns the commit we know is still the one under its name."""
+        """Returns True if the newest commit that is known is still in the log."""
         now = listing.commits.get(seen.snapshot.version, ())
         if seen.commit == now or not now:
             return bool(now)

@@ -1,11 +1,11 @@
-"""A snapshot is the fold of its log: the small actions one by one, adds and removes all at once."""
+"""Replays a log into a snapshot: the few small actions one by one, adds and removes all at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Any, assert_never
+from typing import assert_never
 
 from indextables.errors import LogReplacedError
 from indextables.log.state.parse import Body, no_tombstones, parse_adds, parse_removes
@@ -29,7 +29,7 @@ from indextables.log.wire.lines import ADD, Lines, find_lines
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """Everything about a table but its files, as far as the log was read."""
+    """What the log says of a table besides its files, as far as it was read."""
 
     protocol: Protocol | None = None
     metadata: Metadata | None = None
@@ -38,8 +38,8 @@ class _Facts:
     unknown: tuple[Unknown, ...] = ()
     info: CommitInfo = field(default_factory=CommitInfo)
 
-    def fold(self, action: Protocol | Metadata | Vacuum | CommitInfo) -> _Facts:
-        """Returns the facts after one more action."""
+    def after(self, action: Protocol | Metadata | Vacuum | CommitInfo) -> _Facts:
+        """Returns what is known after one more action."""
         match action:
             case Protocol():
                 check_readable(action)
@@ -58,14 +58,14 @@ class _Facts:
 def replay(
     base: Snapshot | None, bodies: Sequence[LogBody], table_uri: str, files: Files | None = None
 ) -> Snapshot:
-    """Returns the snapshot after these files, read in this order on top of `base` (or of just its `files`)."""
+    """Returns the snapshot after the actions of these files, in this order, on top of `base` or of `files`."""
     facts = facts_of(base)
     parsed: list[tuple[Shape | None, Body]] = []
     shape: Shape | None = None
-    for position, body in enumerate(bodies, start=1):
+    for ordinal, body in enumerate(bodies, start=1):
         before = facts
-        facts, lines = read_body(facts, body, position)
-        _check_parent(before.info, facts.info, body, position)
+        facts, lines = read_body(facts, body, ordinal)
+        _check_parent(before.info, facts.info, body, ordinal)
         if facts.metadata is not None and (shape is None or facts.metadata is not before.metadata):
             shape = Shape.of(facts.metadata)
         parsed.append((shape, lines))
@@ -76,7 +76,7 @@ def replay(
 
 
 def shape_in(lines: Lines) -> Shape:
-    """Returns how rows are typed by the metaData in these lines."""
+    """Returns the shape that follows from the metaData in these lines."""
     for index, name, value, raw in lines.others():
         if name == "metaData":
             metadata = decode_action(name, value, raw, lines.position(index))
@@ -86,15 +86,15 @@ def shape_in(lines: Lines) -> Shape:
 
 
 def facts_of(base: Snapshot | None) -> _Facts:
-    """Returns what a snapshot says of the table besides its files."""
+    """Returns what a snapshot knows of the table besides its files."""
     if base is None:
         return _Facts()
     info = CommitInfo(commit_id=base.commit_id, timestamp=base.timestamp_ms)
     return _Facts(base.protocol, base.metadata, base.txns, base.min_read_version, base.unknown, info)
 
 
-def read_body(facts: _Facts, body: LogBody, position: int) -> tuple[_Facts, Body]:
-    """Returns the facts after one file, and its lines for the columnar reader."""
+def read_body(facts: _Facts, body: LogBody, ordinal: int) -> tuple[_Facts, Body]:
+    """Returns what is known after one file, and its lines, from which adds and removes are parsed."""
     if isinstance(body.verdict, Torn):
         raise body.position(body.verdict.line).corrupted(body.verdict.reason)
     whole = isinstance(body.verdict, Whole)
@@ -103,10 +103,10 @@ def read_body(facts: _Facts, body: LogBody, position: int) -> tuple[_Facts, Body
     facts = replace(facts, info=trailer or CommitInfo())
     unknown: list[Unknown] = []
     txns: dict[str, Txn] = {}
-    strays: list[tuple[int, str, Any]] = []
+    strays: list[tuple[int, str, object]] = []
     for index, name, value, raw in lines.others(but_last=trailer is not None):
         if name == PART_ACTION and body.file.kind == "checkpoint":
-            continue  # its rows are among the files this replay starts from
+            continue  # its rows are among the files that the replay starts from
         if name in FILE_ACTIONS:
             strays.append((index, name, value))
             continue
@@ -114,42 +114,41 @@ def read_body(facts: _Facts, body: LogBody, position: int) -> tuple[_Facts, Body
         if isinstance(action, Unknown):
             unknown.append(action)
         elif isinstance(action, Txn):
-            txns[action.app_id] = action  # not folded: a copy of all of them for each would never end
+            txns[action.app_id] = (
+                action  # collected here, as copying all of them for each would take for ever
+            )
         elif isinstance(action, CommitInfo) and action.crc32 is not None and not whole:
             raise lines.position(index).corrupted("there are lines after the one that ends a commit")
         else:
-            facts = facts.fold(action)
+            facts = facts.after(action)
     if not whole and needs_trailer(facts.protocol):
         raise lines.position(len(lines.ends)).corrupted(
-            "the file is cut off: every file of this log ends in its checksum, this one does not"
+            "the file is cut off: every file of this log ends in its checksum, but this one does not"
         )
     if unknown or txns:
         all_txns = {**facts.txns, **txns}
         facts = replace(facts, unknown=(*facts.unknown, *unknown), txns=all_txns)
     committed_ms = facts.info.timestamp if body.file.kind == "commit" else None
-    return facts, Body(lines, body.file.version, position, whole, tuple(strays), committed_ms)
+    return facts, Body(lines, body.file.version, ordinal, whole, tuple(strays), committed_ms)
 
 
 def _trailer(body: LogBody, lines: Lines) -> CommitInfo | None:
-    """Returns what the last line says, if the verdict has read it.
-
-    A repair also replays pieces that end before it.
-    """
+    """Returns the trailer if it is among the lines; a repair also replays pieces that end before it."""
     if not isinstance(body.verdict, Whole) or not len(lines.ends):
         return None
     is_last = lines.text(-1).startswith(b'{"commitInfo":')
     return body.verdict.info if is_last else None
 
 
-def _check_parent(before: CommitInfo, after: CommitInfo, body: LogBody, position: int) -> None:
-    """A commit that names another parent belongs to another log.
+def _check_parent(before: CommitInfo, after: CommitInfo, body: LogBody, ordinal: int) -> None:
+    """Raises LogReplacedError for a commit whose parent is not the version before it: it is of another log.
 
-    So does one that names a parent where the version before has no id: our writers name none then. Only
-    the version a replay starts from may have lost its id, in another writer's checkpoint.
+    A writer names no parent if the version before has no id, so a parent is wrong then, too. Only the
+    version from which a replay starts may have lost its id, in another writer's checkpoint.
     """
     if body.file.kind != "commit" or after.parent is None or body.file.version == 0:
         return
-    if before.commit_id is None and position == 1:
+    if before.commit_id is None and ordinal == 1:
         return
     if before.commit_id != after.parent:
         raise LogReplacedError(
@@ -161,9 +160,9 @@ def _check_parent(before: CommitInfo, after: CommitInfo, body: LogBody, position
 
 
 def _typed(parsed: Sequence[tuple[Shape | None, Body]], table_uri: str) -> Iterator[Typed]:
-    """Yields the adds of all files; those under one schema are parsed in one go."""
-    for shape, group in groupby(parsed, key=lambda item: item[0]):
-        bodies = [body for _, body in group]
+    """Yields the adds of all files; consecutive files with the same schema are parsed together."""
+    for shape, run in groupby(parsed, key=lambda item: item[0]):
+        bodies = [body for _, body in run]
         if shape is not None:
             yield Typed(parse_adds(bodies, shape, table_uri), shape)
             continue
@@ -190,6 +189,6 @@ def _snapshot(facts: _Facts, last: LogBody, state: Files, table_uri: str) -> Sna
     if facts.info.num_files not in (None, snapshot.num_files):
         raise last.position(1).corrupted(
             f"the writer of this version counted {facts.info.num_files} files, "
-            f"reading the log gives {snapshot.num_files}"
+            f"but the log has {snapshot.num_files}"
         )
     return snapshot

@@ -1,1 +1,1 @@
-"""Holds a table at one version: live splits as columns, one bit per row for the dead."""
+"""A table at one version: live splits as Arrow columns, with a bit for each row that is removed."""

@@ -1,11 +1,11 @@
-"""The adds and removes of log files as columns, with every path turned into the key of a file."""
+"""Parses adds and removes into columns, and turns every path into the key of a file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,45 +14,47 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from indextables.errors import UnsafePathError
-from indextables.log.state.rows import Known, add_row, remove_row, with_sound_stats
+from indextables.log.state.rows import Fields, Known, add_row, remove_row, with_sound_stats
 from indextables.log.state.segments import TOMBSTONES, Layout, Shape
 from indextables.log.wire.lines import ADD, REMOVE, LinePosition, Lines, dumps, parse
 from indextables.storage.location import file_key, file_keys
 
-# Whole runs of lines parsed at once; single lines only where a run has one that is not as it should be.
+# Lines are parsed by Arrow, many at once. Those near a line that Arrow refuses are read one by one.
 
 _TINY: Final = 8
-"""Up to so many lines, as in most commits, Python is faster than handing them to Arrow's threads."""
+"""For this many lines or fewer, as in most commits, Python is faster than starting Arrow's threads."""
 _FEW: Final = 64
-"""Below this many lines, reading each with tolerance is cheaper than halving further."""
+"""For this many lines or fewer, reading each with tolerance is cheaper than halving further."""
 _CHUNK: Final = 1024
-"""Lines that are objects of Python at one time."""
+"""Lines that are Python objects at one time."""
 _AT_ONCE: Final = 64 << 20
-"""Bytes for one call of the parser, which counts with 32 bits."""
+"""Bytes for one call of Arrow's parser, which counts with 32 bits."""
 _BLOCK: Final = 4 << 20
-"""Bytes for one thread of the parser."""
+"""Bytes for one thread of Arrow's parser."""
 
-Piece: TypeAlias = tuple[Any, list[str | None] | None]
-"""An array of structs, and the unknown fields of each where there are any."""
+Piece: TypeAlias = tuple[pa.StructArray, list[str | None] | None]
+"""An array of structs, and the unknown fields of each as JSON; None if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """One file of the log: its lines, its place among the files read, and if a checksum vouches for it."""
+    """The lines of one file of the log."""
 
     lines: Lines
     version: int
-    position: int
+    ordinal: int
+    """The number of the file among those that are replayed, which decides which action is the last."""
     trusted: bool
-    strays: tuple[tuple[int, str, Any], ...] = ()
-    """(line, "add" or "remove", value) of file actions in a spelling that only the slow reader knows."""
+    """True if a checksum proves that the file is as its writer wrote it."""
+    strays: tuple[tuple[int, str, object], ...] = ()
+    """(line, "add" or "remove", value) of file actions that are spelled in an unusual way."""
     committed_ms: int | None = None
-    """When a commit was made, as it says itself; None for a checkpoint."""
+    """When the commit was made, as it says itself; None for a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Lines of several files as one text, so that they are parsed in one call: line i is raw[at[i]:at[i+1]]."""
+    """Lines of several files as one text, to be parsed in one call: line i is `raw[at[i]:at[i+1]]`."""
 
     raw: memoryview
     at: npt.NDArray[np.int64]
@@ -74,16 +76,18 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How lines of one kind are read: in bulk by their Arrow type, else one by one."""
+    """How lines of one kind are read: many at once by their Arrow type, else one by one."""
 
     name: str
     layout: Layout
-    read: Callable[[Any, LinePosition], Known]
-    mend: Callable[[dict[str, Any]], dict[str, Any]]
+    read: Callable[[object, LinePosition], Known]
+    """Reads the value of one line with tolerance."""
+    mend: Callable[[Fields], Fields]
+    """Returns what `read` returned without the values that Arrow would refuse."""
 
 
 def gather(bodies: Sequence[Body], kind: int, name: str) -> Run:
-    """Returns all lines of one kind, those in an odd spelling included."""
+    """Returns all lines of one kind, including those that are spelled in an unusual way."""
     none = np.zeros(0, np.int64)
     texts: list[memoryview] = []
     lengths, owners, numbers = [np.zeros(1, np.int64)], [], []
@@ -104,7 +108,7 @@ def gather(bodies: Sequence[Body], kind: int, name: str) -> Run:
         owners.append(np.full(len(found), owner, np.int64))
     if not numbers:
         return Run(memoryview(b""), lengths[0], bodies, none, none)
-    # the one stretch of a large commit is not copied
+    # A large commit is a single stretch, which need not be copied.
     raw = texts[0] if len(texts) == 1 else memoryview(b"\n".join(texts))
     return Run(
         raw,
@@ -116,7 +120,7 @@ def gather(bodies: Sequence[Body], kind: int, name: str) -> Run:
 
 
 def _stretches(found: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Yields first and last of each stretch of neighbouring lines: one slice, however many lines."""
+    """Yields the first and last line of each stretch of consecutive lines."""
     if len(found) and found[-1] - found[0] == len(found) - 1:  # as in nearly every file
         yield int(found[0]), int(found[-1])
         return
@@ -127,7 +131,7 @@ def _stretches(found: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
 
 
 def parse_run(run: Run, low: int, high: int, reader: Reader) -> Iterator[Piece]:
-    """Arrays for lines low…high, in order; a stretch that does not parse is halved."""
+    """Yields arrays for the lines from `low` up to `high`, in order; lines that Arrow refuses are halved."""
     if low == high:
         return
     if high - low <= _TINY:
@@ -149,26 +153,28 @@ def parse_run(run: Run, low: int, high: int, reader: Reader) -> Iterator[Piece]:
 
 
 def _are_odd(run: Run, rows: Sequence[int], reader: Reader) -> bool:
-    """Returns True if none of these lines can be read in bulk: another writer's, whose lines are all alike."""
+    """Returns True if Arrow refuses each of these lines, probably because all lines of this writer are alike."""
     return all(_bulk(run, row, row + 1, reader) is None for row in rows)
 
 
-def _bulk(run: Run, low: int, high: int, reader: Reader) -> list[Any] | None:
+def _bulk(run: Run, low: int, high: int, reader: Reader) -> list[pa.StructArray] | None:
     start, end = int(run.at[low]), int(run.at[high])
     trusted = all(body.trusted for body in run.bodies) or all(
         run.bodies[owner].trusted for owner in np.unique(run.body_of[low:high]).tolist()
     )
-    # Arrow reads the token NaN as a number; a bound that is NaN would compare as if it meant something.
+    # Arrow reads the token NaN as a number, and a bound that is NaN would be compared as if it were one.
     text = run.raw[start:end]
     if not trusted and b"NaN" in bytes(text):
         return None
     return _arrow(pa.py_buffer(text), high - low, reader, trusted=trusted)
 
 
-def _arrow(text: Any, lines: int, reader: Reader, *, trusted: bool) -> list[Any] | None:
-    """Returns one struct per line, or None unless every line is exactly of the type."""
-    # Blocks are parsed side by side. No line of a few is cut by one; a longer line among many is not
-    # read in bulk then, but among few.
+def _arrow(
+    text: pa.Buffer, lines: int, reader: Reader, *, trusted: bool
+) -> list[pa.StructArray] | None:
+    """Returns one struct per line; None unless every line is exactly of the type."""
+    # Blocks are parsed in parallel, and Arrow refuses a line that is longer than a block. After halving
+    # it is one of few lines, which are one block.
     block = _BLOCK if lines > _FEW and text.size > _BLOCK else text.size + 1
     try:
         table = pj.read_json(
@@ -180,11 +186,11 @@ def _arrow(text: Any, lines: int, reader: Reader, *, trusted: bool) -> list[Any]
             ),
         )
         if not trusted:
-            table.validate(full=True)  # the parser does not look if a text is UTF-8
+            table.validate(full=True)  # the parser does not check that a text is UTF-8
     except pa.ArrowInvalid:
         return None
     arrays = table.column(0).chunks
-    # two objects on one line are two rows to Arrow; to us that line is garbled
+    # Two objects on one line are two rows for Arrow, but such a line is garbled.
     sound = table.num_rows == lines and not any(a.field("path").null_count for a in arrays)
     return arrays if sound else None
 
@@ -202,6 +208,7 @@ def _one_by_one(run: Run, low: int, high: int, reader: Reader) -> Piece:
 
 def _read_line(text: bytes, position: LinePosition, reader: Reader) -> Known:
     value, plain = parse(text, position)
+    assert isinstance(value, dict), "an add or a remove begins with a brace"
     others = [name for name, body in value.items() if name != reader.name and body is not None]
     if others:
         raise position.corrupted(f"two actions on one line: {reader.name!r} and {others[0]!r}")
@@ -216,20 +223,20 @@ _REMOVE: Final = Layout(
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows with the place of each in the log: a later action has a higher `order`."""
+    """Rows of actions, numbered in the order of the log: a later action has a higher `order`."""
 
-    table: Any
+    table: pa.Table
     order: npt.NDArray[np.int64]
     versions: npt.NDArray[np.int64]
 
 
 def parse_adds(bodies: Sequence[Body], shape: Shape, table_uri: str) -> Rows:
-    """Returns every add of these files as a row of a segment, typed by one schema."""
+    """Returns every add of these files as a row of a segment of this shape."""
 
-    def read(value: Any, position: LinePosition) -> Known:
+    def read(value: object, position: LinePosition) -> Known:
         return add_row(value, shape, position)
 
-    def mend(body: dict[str, Any]) -> dict[str, Any]:
+    def mend(body: Fields) -> Fields:
         return with_sound_stats(body, shape)
 
     run = gather(bodies, ADD, "add")
@@ -250,7 +257,7 @@ def parse_removes(bodies: Sequence[Body], table_uri: str) -> Rows:
 
 
 def _not_before_commit(rows: Rows, run: Run) -> Rows:
-    """Returns a file was not removed before its commit was made, whatever the clock said that is in the remove."""
+    """Returns the removes with no time earlier than their commit, whatever clock set the time in a remove."""
     made = [body.committed_ms for body in run.bodies]
     if all(moment is None for moment in made):
         return rows
@@ -263,45 +270,45 @@ def _not_before_commit(rows: Rows, run: Run) -> Rows:
 
 
 @cache
-def no_tombstones() -> Any:
-    """Returns no removed files. Not made on import: Arrow would load pandas for it."""
+def no_tombstones() -> pa.Table:
+    """Returns an empty table of removed files, made when it is needed because Arrow loads pandas for it."""
     return TOMBSTONES.empty_table()
 
 
-def _one_table(tables: list[Any], columns: Any) -> Any:
+def _one_table(tables: list[pa.Table], columns: pa.Schema) -> pa.Table:
     if len(tables) == 1:
         return tables[0]
     return pa.concat_tables([columns.empty_table(), *tables])
 
 
-def _table(piece: Piece, columns: Any, layout: Layout) -> Any:
+def _table(piece: Piece, columns: pa.Schema, layout: Layout) -> pa.Table:
     array, extras = piece
     extra = pa.array(extras, pa.string()) if extras else pa.nulls(len(array), pa.string())
     return pa.Table.from_arrays([*layout.columns(array), extra], schema=columns)
 
 
-def _rows(run: Run, table: Any, table_uri: str) -> Rows:
+def _rows(run: Run, table: pa.Table, table_uri: str) -> Rows:
     column = table.column("key")
     chunks = [_keys(chunk, run, table_uri) for chunk in _with_offsets(column)]
     if any(key is not path for key, path in zip(chunks, column.chunks, strict=True)):
         table = table.set_column(0, "key", pa.chunked_array(chunks, pa.string()))
     versions = np.array([body.version for body in run.bodies], np.int64)
-    positions = np.array([body.position for body in run.bodies], np.int64)
+    ordinals = np.array([body.ordinal for body in run.bodies], np.int64)
     return Rows(
         table,
-        (positions[run.body_of] << 31) + run.line_of,
+        (ordinals[run.body_of] << 31) + run.line_of,
         versions[run.body_of],
     )
 
 
-def _with_offsets(column: Any) -> Iterator[tuple[int, Any]]:
+def _with_offsets(column: pa.ChunkedArray) -> Iterator[tuple[int, pa.Array]]:
     offset = 0
     for chunk in column.chunks:
         yield offset, chunk
         offset += len(chunk)
 
 
-def _keys(chunk: tuple[int, Any], run: Run, table_uri: str) -> Any:
+def _keys(chunk: tuple[int, pa.Array], run: Run, table_uri: str) -> pa.Array:
     offset, paths = chunk
     try:
         return file_keys(paths, table_uri)
@@ -323,7 +330,7 @@ def _check(path: str, table_uri: str, position: LinePosition) -> None:
 
 
 def _with_defaults(rows: Rows) -> Rows:
-    """Adds of other writers: `seq` is the commit's version, data changed, an empty partition is NULL."""
+    """Returns adds completed as other writers mean them: `seq` is the version, and data was changed."""
     table = rows.table
     for name in ("seq", "data_change"):
         if table.column(name).null_count:
@@ -333,8 +340,8 @@ def _with_defaults(rows: Rows) -> Rows:
     return Rows(_without_empty_partitions(table), rows.order, rows.versions)
 
 
-def _without_empty_partitions(table: Any) -> Any:
-    """Spark stores an empty text as NULL, so here it is NULL too."""
+def _without_empty_partitions(table: pa.Table) -> pa.Table:
+    """Returns adds with NULL for empty partition values, because Spark stores an empty text as NULL."""
     column = table.column("partition_values")
     kind = column.type
     if not any(_has_empty(texts) for chunk in column.chunks for texts in chunk.flatten()):
@@ -350,11 +357,9 @@ def _without_empty_partitions(table: Any) -> Any:
     )
 
 
-def _has_empty(texts: Any) -> bool:
-    """Returns True if one of these texts is empty.
-
-    Where none is and none is NULL, a look at the offsets says so.
-    """
+def _has_empty(texts: pa.Array) -> bool:
+    """Returns True if one of these texts is empty."""
+    # Without NULLs the offsets alone say it, which is much faster.
     if len(texts) and not texts.null_count and not texts.offset:
         at = np.frombuffer(texts.buffers()[1], np.int32)[: len(texts) + 1]
         return bool((at[1:] == at[:-1]).any())

@@ -1,4 +1,4 @@
-"""Parquet parts of a checkpoint: written once, named by a manifest, used again by the next one."""
+"""Parts of a checkpoint: Parquet files that a manifest names and the next checkpoint may use again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import re
 import uuid
 import zlib
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +24,9 @@ _NAME: Final = re.compile(r"(\d{18}|\d{20})\.checkpoint\.[0-9A-Za-z-]+\.parquet"
 
 
 def write_part(
-    store: LogStore, names: LogNames, table: Any, shape: Shape, *, version: int, width: int
+    store: LogStore, names: LogNames, table: pa.Table, shape: Shape, *, version: int, width: int
 ) -> Segment:
-    """Writes rows as a part and returns them as the segment they now are."""
+    """Writes rows as a part and returns the segment that consists of it."""
     stored = _storable(table)
     sink = pa.BufferOutputStream()
     pq.write_table(
@@ -40,16 +40,16 @@ def write_part(
 
 
 def part_of(segment: Segment) -> PartTable | None:
-    """Returns the part a segment consists of, if it is in the store already."""
+    """Returns the part that a segment consists of; None if it is not stored as one."""
     return segment.table if isinstance(segment.table, PartTable) else None
 
 
-def encode_part(segment: Segment) -> dict[str, Any]:
-    """Returns how a manifest names a part: where it is, how to verify it, and which of its rows are dead."""
+def encode_part(segment: Segment) -> dict[str, object]:
+    """Returns the line of a manifest for a part: its name, how to verify it, and which rows are dead."""
     part = part_of(segment)
     assert part is not None
     ref = part.ref
-    body = {"name": ref.name, "size": ref.size, "crc32": ref.crc32, "rows": ref.rows}
+    body: dict[str, object] = {"name": ref.name, "size": ref.size, "crc32": ref.crc32, "rows": ref.rows}
     if segment.dead.any():
         packed = zlib.compress(np.packbits(segment.dead).tobytes())
         body["dead"] = base64.b64encode(packed).decode()
@@ -57,34 +57,37 @@ def encode_part(segment: Segment) -> dict[str, Any]:
 
 
 def decode_part(
-    value: Any, store: LogStore, names: LogNames, shape: Shape, position: LinePosition
+    value: object, store: LogStore, names: LogNames, shape: Shape, position: LinePosition
 ) -> Segment:
-    """Returns the segment a line of a manifest names."""
+    """Returns the segment that a line of a manifest names."""
     match value:
         case {
             "name": str(name),
             "size": int(size),
             "crc32": int(crc32),
             "rows": int(rows),
+            **others,
         } if _NAME.fullmatch(name) and rows >= 0:
             table = PartTable(store, names, PartRef(name, size, crc32, rows))
-            return Segment(table, _dead(value.get("dead"), rows, position), shape)
+            return Segment(table, _dead(others.get("dead"), rows, position), shape)
         case _:
             raise position.corrupted(f"not a part of a checkpoint: {value!a:.80}")
 
 
-def _dead(text: Any, rows: int, position: LinePosition) -> npt.NDArray[np.bool_]:
+def _dead(text: object, rows: int, position: LinePosition) -> npt.NDArray[np.bool_]:
     if text is None:
         return np.zeros(rows, np.bool_)
+    if not isinstance(text, str):
+        raise position.corrupted(f"the dead rows of a part are not a text: {text!a:.80}")
     try:
         packed = np.frombuffer(zlib.decompress(base64.b64decode(text, validate=True)), np.uint8)
         return np.unpackbits(packed, count=rows).astype(np.bool_)
-    except (ValueError, TypeError, zlib.error) as error:
+    except (ValueError, zlib.error) as error:
         raise position.corrupted(f"the dead rows of a part are garbled ({error})") from None
 
 
-def _storable(table: Any) -> Any:
-    """Returns the same without structs that have no fields, which Parquet cannot store."""
+def _storable(table: pa.Table) -> pa.Table:
+    """Returns the table without structs that have no fields, which Parquet cannot store."""
     columns = {}
     for field in table.schema:
         kind = without_hollow(field.type)

@@ -1,11 +1,11 @@
-"""One add or remove read with tolerance: what is not known is kept, a statistic that does not decode is not."""
+"""Reads one add or remove with tolerance: unknown fields are kept, and bad statistics are dropped."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias, TypedDict, TypeGuard
 
 import orjson
 import pyarrow as pa
@@ -22,25 +22,33 @@ _TEXTS: Final = ("path", "fileGroup", "kind", "block")
 _INFINITIES: Final = {"Infinity": math.inf, "-Infinity": -math.inf}
 
 
+Fields: TypeAlias = dict[str, object]
+"""The fields of an action by name, as JSON has them."""
+
+
 class Known(NamedTuple):
     """One action: the fields that are known, and the JSON of those that are not."""
 
-    body: dict[str, Any]
+    body: Fields
     extra: str | None
     plain: bool
-    """True if every text inside it that is JSON itself is JSON as it should be."""
+    """True if the texts in it that are JSON themselves are plain JSON (`wire.lines.parse`)."""
 
 
-def add_row(value: Any, shape: Shape, position: LinePosition) -> Known:
-    """Returns an add, with its partition values and statistics as this shape has them."""
+def add_row(value: object, shape: Shape, position: LinePosition) -> Known:
+    """Returns an add, with partition values and statistics in the form of this shape."""
     left = _object(value, "add", position)
     values, unread_values = _partition_values(left.pop("partitionValues", None), shape, position)
     stats, plain = _stats_object(left.pop("stats", None), position)
-    unread_stats: dict[str, Any] = {}
+    unread_stats: Fields = {}
     if stats is not None:
-        stats, odd = shape.layout.parts["stats"].divide(stats)
-        unread_stats = {n: part for n, part in odd.items() if is_clean({n: part}) and _is_finite(part)}
-    body: dict[str, Any] = {"partitionValues": values, "stats": stats}
+        stats, odd = shape.layout.members["stats"].divide(stats)
+        unread_stats = {
+            name: member
+            for name, member in odd.items()
+            if is_clean({name: member}) and _is_finite(member)
+        }
+    body: Fields = {"partitionValues": values, "stats": stats}
     body |= {field: _text(left, field, position) for field in _TEXTS}
     body |= {field: _integer(left, field, position) for field in _INTEGERS}
     body["dataChange"] = _flag(left, "dataChange", position)
@@ -49,10 +57,10 @@ def add_row(value: Any, shape: Shape, position: LinePosition) -> Known:
     return Known(body, _extra(left, "add", position), plain)
 
 
-def remove_row(value: Any, position: LinePosition) -> Known:
-    """Returns the same for a remove."""
+def remove_row(value: object, position: LinePosition) -> Known:
+    """Returns a remove; its unknown fields are kept."""
     left = _object(value, "remove", position)
-    body: dict[str, Any] = {
+    body: Fields = {
         "path": _text(left, "path", position),
         "deletionTimestamp": _integer(left, "deletionTimestamp", position),
         "dataChange": _flag(left, "dataChange", position),
@@ -60,48 +68,48 @@ def remove_row(value: Any, position: LinePosition) -> Known:
     return Known(body, _extra(left, "remove", position), plain=True)
 
 
-def _object(value: Any, name: str, position: LinePosition) -> dict[str, Any]:
+def _object(value: object, name: str, position: LinePosition) -> Fields:
     if not isinstance(value, dict) or not isinstance(value.get("path"), str):
         raise position.corrupted(f"{name!r} is not an object with a path")
     return dict(value)
 
 
-def _text(body: dict[str, Any], field: str, position: LinePosition) -> str | None:
+def _text(body: Fields, field: str, position: LinePosition) -> str | None:
     value = body.pop(field, None)
-    if value is not None and not (isinstance(value, str) and is_clean(value)):
-        raise position.corrupted(f"{field} is not a text: {value!a:.80}")
-    return value
+    if value is None or (isinstance(value, str) and is_clean(value)):
+        return value
+    raise position.corrupted(f"{field} is not a text: {value!a:.80}")
 
 
-def _integer(body: dict[str, Any], field: str, position: LinePosition) -> int | None:
-    value: int | None = body.pop(field, None)
+def _integer(body: Fields, field: str, position: LinePosition) -> int | None:
+    value = body.pop(field, None)
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # some writers know only one kind of number
-    if value is not None and not _is_int64(value):
-        raise position.corrupted(f"{field} is not an integer: {value!a:.80}")
-    return value
+    if value is None or _is_int64(value):
+        return value
+    raise position.corrupted(f"{field} is not an integer: {value!a:.80}")
 
 
-def _is_int64(value: Any) -> bool:
+def _is_int64(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
 
 
-def _flag(body: dict[str, Any], field: str, position: LinePosition) -> bool | None:
+def _flag(body: Fields, field: str, position: LinePosition) -> bool | None:
     value = body.pop(field, None)
     if value is not None and not isinstance(value, bool):
         raise position.corrupted(f"{field} is neither true nor false: {value!a:.80}")
     return value
 
 
-def _extra(unread: dict[str, Any], name: str, position: LinePosition) -> str | None:
+def _extra(unread: Fields, name: str, position: LinePosition) -> str | None:
     if not is_clean(unread):
         raise position.corrupted(f"{name!r} has a field that is not valid text")
     return dumps(unread).decode() if unread else None
 
 
 def _partition_values(
-    value: Any, shape: Shape, position: LinePosition
-) -> tuple[dict[str, str | None] | None, dict[str, Any]]:
+    value: object, shape: Shape, position: LinePosition
+) -> tuple[dict[str, str | None] | None, Fields]:
     if value is None:
         return None, {}
     if not isinstance(value, dict):
@@ -111,7 +119,7 @@ def _partition_values(
     return known, given
 
 
-def _partition_text(value: Any, position: LinePosition) -> str | None:
+def _partition_text(value: object, position: LinePosition) -> str | None:
     match value:
         case None:
             return None
@@ -125,10 +133,10 @@ def _partition_text(value: Any, position: LinePosition) -> str | None:
             raise position.corrupted(f"a partition value is not a text: {value!a:.80}")
 
 
-def _stats_object(value: Any, position: LinePosition) -> tuple[Mapping[str, Any] | None, bool]:
-    """Returns the statistics as an object, also from inside a text, as Delta writes them; None for garbage.
+def _stats_object(value: object, position: LinePosition) -> tuple[Fields | None, bool]:
+    """Returns the statistics, None if they are garbage, and True if they are plain JSON.
 
-    And whether such a text is plain JSON.
+    They are an object, or the JSON text of one as in Delta's logs.
     """
     plain = True
     if isinstance(value, str):
@@ -139,16 +147,16 @@ def _stats_object(value: Any, position: LinePosition) -> tuple[Mapping[str, Any]
     if not isinstance(value, dict):
         return None, plain
     if not _are_paths(value.get("inexact")):
-        # which bounds are prefixes is not known any more, so none can be used
+        # Nobody knows which bounds are prefixes, so none can be used.
         return {
-            name: part
-            for name, part in value.items()
+            name: member
+            for name, member in value.items()
             if name not in {"minValues", "maxValues", "inexact"}
         }, plain
     return value, plain
 
 
-def _are_paths(inexact: Any) -> bool:
+def _are_paths(inexact: object) -> bool:
     """Returns True if `inexact` is absent or lists paths for each side."""
     if inexact is None:
         return True
@@ -164,28 +172,28 @@ def _are_paths(inexact: Any) -> bool:
     )
 
 
-def _are_texts(parts: list[Any]) -> bool:
-    return all(isinstance(part, str) for part in parts)
+def _are_texts(values: Iterable[object]) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
-def with_sound_stats(body: dict[str, Any], shape: Shape) -> dict[str, Any]:
-    """Returns the same add, as a row for Arrow, with only those statistics that have the type of their column.
+def with_sound_stats(body: Fields, shape: Shape) -> Fields:
+    """Returns an add as a row for Arrow, with only those statistics that have the type of their column.
 
-    Leaf by leaf exactly what the parser in bulk would read, so that it makes no difference which of the
-    two read a line.
+    Each leaf gets exactly the value that Arrow's parser would read, so that it makes no difference which of
+    the two reads a line.
     """
-    if body["stats"] is None:
+    stats = body["stats"]
+    if not isinstance(stats, dict):
         return body
-    return body | {
-        "stats": {
-            part.name: _sound(body["stats"].get(part.name), part.type, shape.schema)
-            for part in shape.stats_type
-        }
+    sound = {
+        member.name: _sound(stats.get(member.name), member.type, shape.schema)
+        for member in shape.stats_type
     }
+    return body | {"stats": sound}
 
 
-def _sound(value: Any, kind: Any, dtype: DataType | None) -> Any:
-    """Returns the value in this Arrow type, or None."""
+def _sound(value: object, kind: pa.DataType, dtype: DataType | None) -> object:
+    """Returns the value if it is one of this Arrow type, else None."""
     if pa.types.is_struct(kind):
         if not isinstance(value, dict):
             return None
@@ -202,22 +210,22 @@ def _sound(value: Any, kind: Any, dtype: DataType | None) -> Any:
     return _sound_number(value)
 
 
-def _sound_paths(value: Any) -> list[list[str]] | None:
-    """Paths as arrays of name parts; a plain text is one name."""
+def _sound_paths(value: object) -> list[list[str]] | None:
+    """Returns paths as arrays of names; a plain text is a path of one name."""
     if not isinstance(value, list) or not is_clean(value):
         return None
     paths = [[item] if isinstance(item, str) else item for item in value]
     return [path for path in paths if isinstance(path, list) and _are_texts(path)]
 
 
-def _sound_text(value: Any, dtype: DataType | None) -> str | None:
+def _sound_text(value: object, dtype: DataType | None) -> str | None:
     if isinstance(dtype, DecimalType) and isinstance(value, int) and not isinstance(value, bool):
         return str(value)  # the column was an integer when the split was written
     return value if isinstance(value, str) and is_clean(value) else None
 
 
-def _sound_number(value: Any) -> float | None:
-    number = _INFINITIES.get(value, value) if isinstance(value, str) else value
+def _sound_number(value: object) -> float | None:
+    number = _INFINITIES.get(value) if isinstance(value, str) else value
     if isinstance(number, bool) or not isinstance(number, int | float) or number != number:  # noqa: PLR0124 - NaN
         return None
     try:
@@ -226,8 +234,8 @@ def _sound_number(value: Any) -> float | None:
         return None
 
 
-def _is_finite(value: Any) -> bool:
-    """Returns False for what JSON cannot hold: NaN and the infinities, at any depth."""
+def _is_finite(value: object) -> bool:
+    """Returns False if the value has a NaN or an infinity at any depth, which JSON cannot hold."""
     match value:
         case float():
             return math.isfinite(value)
@@ -240,11 +248,28 @@ def _is_finite(value: Any) -> bool:
 
 
 def loads_extra(text: str | None) -> dict[str, Any]:
-    """Returns the fields behind an `extra` column."""
+    """Returns the fields in the JSON of an `extra` column."""
     return orjson.loads(text) if text else {}
 
 
-# One split as an object; made only for the splits a plan returns.
+# Splits as objects, which are made only for the splits that a plan returns.
+
+
+class FileRow(TypedDict):
+    """A row of `Snapshot.files()`."""
+
+    key: str
+    size: int | None
+    modification_time: int | None
+    partition_values: Mapping[str, str | None] | None
+    seq: int
+    schema_id: int | None
+    file_group: str | None
+    kind: str | None
+    block: str | None
+    data_change: bool
+    stats: Mapping[str, Any] | None
+    extra: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +292,7 @@ class Split:
     extra_json: str | None = field(repr=False)
 
     @classmethod
-    def of(cls, row: Mapping[str, Any], schema: StructType) -> Split:
+    def of(cls, row: FileRow, schema: StructType) -> Split:
         """Returns the split of one row of `Snapshot.files()`."""
         return cls(
             path=row["key"],
@@ -287,16 +312,16 @@ class Split:
 
     @property
     def stats(self) -> SplitStats:
-        """Returns what is known of its values; decoded when asked for."""
+        """Returns what is known of the split's values, decoded at each call."""
         return from_wire(dict(self.wire_stats) if self.wire_stats else None, self.schema)
 
     @property
     def is_log(self) -> bool:
-        """Returns True for a log file of a slice, whose rows replace or delete rows of older files."""
+        """Returns True for a delta file, whose rows replace or delete rows of older files."""
         return self.kind == "log"
 
     def to_add(self) -> Add:
-        """Returns the action that would add exactly this split again, unknown fields and `seq` included."""
+        """Returns the action that adds exactly this split again, with its unknown fields and its `seq`."""
         extra = loads_extra(self.extra_json)
         return Add(
             path=self.path,

@@ -1,4 +1,4 @@
-"""The table at one version: few facts as objects, all files as columns."""
+"""The table at one version: its few facts as objects, its many files as columns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from indextables.log.state.rows import Split
 from indextables.log.state.segments import Segment, Shape, conform
 from indextables.log.wire.actions import Metadata, Protocol, Txn, Unknown
 
-# A snapshot's statistics for the pruner, column by column as they are asked for.
+# A snapshot's statistics for the pruner, which asks for one column at a time.
 
 _BOUNDS: Final = {"min": "minValues", "max": "maxValues"}
 _COUNTS: Final = {"null": "nullCount", "nan": "nanCount"}
@@ -32,7 +32,7 @@ _SEPARATOR: Final = "\x00"
 
 
 class SnapshotStats:
-    """Answers `core.source.StatsSource` for all live files, in the snapshot's order."""
+    """The statistics of all live files in the snapshot's order, as a `core.prune.source.StatsSource`."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -44,42 +44,42 @@ class SnapshotStats:
 
     @property
     def schema(self) -> StructType:
-        """Returns the table's schema, by which every value is decoded."""
+        """Returns the table's schema, by which every bound is decoded."""
         return self._snapshot.schema
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """Returns columns whose value is one per file and known."""
+        """Returns the columns that have one known value in each file."""
         return self._snapshot.partition_columns
 
-    def num_records(self) -> Any:
-        """Returns rows per file."""
+    def num_records(self) -> pa.ChunkedArray:
+        """Returns the number of rows in each file."""
         found = self._snapshot.statistic(("numRecords",), pa.int64())
         return pa.nulls(self.num_rows, pa.int64()) if found is None else found
 
-    def bound(self, which: Literal["min", "max"], path: FieldPath) -> Any | None:
-        """Returns the stored bound of a leaf in its wire type."""
+    def bound(self, which: Literal["min", "max"], path: FieldPath) -> pa.ChunkedArray | None:
+        """Returns the stored bounds of a leaf in their wire type."""
         _, dtype = resolve(self.schema, path, case_sensitive=True)
         return self._snapshot.statistic((_BOUNDS[which], *path), wire_type(dtype))
 
-    def count(self, which: Literal["null", "nan"], path: FieldPath) -> Any | None:
-        """Returns how many rows are NULL, or NaN."""
+    def count(self, which: Literal["null", "nan"], path: FieldPath) -> pa.ChunkedArray | None:
+        """Returns the number of rows in each file where a leaf is NULL, or NaN."""
         return self._snapshot.statistic((_COUNTS[which], *path), pa.int64())
 
     def inexact(self, which: Literal["min", "max"], path: FieldPath) -> FileMask | None:
-        """Returns True where the stored bound is only a bound."""
+        """Returns True for each file in which the stored bound need not occur."""
         return self._listing(("inexact", which), path)
 
     def dropped(self, path: FieldPath) -> FileMask | None:
-        """Returns True where a bound was left out for its length; only for reports."""
+        """Returns True for each file whose bound was left out because it was too long; only for reports."""
         return self._listing(("dropped",), path)
 
-    def partition_value(self, name: str) -> Any:
-        """Returns the value of a partition column as text; null is NULL."""
+    def partition_value(self, name: str) -> pa.ChunkedArray:
+        """Returns the values of a partition column as text; null is NULL."""
         return pc.struct_field(self._snapshot.column("partition_values"), [name])
 
     def absent(self, path: FieldPath) -> FileMask | None:
-        """Returns True where the column is newer than the file's schema."""
+        """Returns True for each file that was written before the column was added."""
         ids = self._snapshot.column("schema_id")
         known = {
             value: self._snapshot.metadata.schema_of(value) for value in pc.unique(ids).to_pylist()
@@ -89,14 +89,14 @@ class SnapshotStats:
             return None
         return np.asarray(pc.is_in(ids, pa.array(lacking, pa.int64())))
 
-    def _listing(self, part: tuple[str, ...], path: FieldPath) -> FileMask | None:
-        """Returns True for each file whose list of paths holds this path."""
-        lists = self._snapshot.statistic(part, _PATHS)
+    def _listing(self, field: tuple[str, ...], path: FieldPath) -> FileMask | None:
+        """Returns True for each file whose list of paths in this field contains this path."""
+        lists = self._snapshot.statistic(field, _PATHS)
         if lists is None or lists.null_count == len(lists):
             return None
         array = lists.combine_chunks()
         inner = array.flatten()
-        # A name with the separator in it can only mark too many: a bound is doubted, never trusted.
+        # A name that contains the separator can mark too many files, which is safe: those bounds are not trusted.
         same = pc.and_(
             pc.equal(pc.binary_join(inner, _SEPARATOR), _SEPARATOR.join(path)),
             pc.equal(pc.list_value_length(inner), len(path)),
@@ -115,15 +115,15 @@ def _has(schema: StructType, path: FieldPath) -> bool:
     return any(leaf.path[: len(path)] == path for leaf in leaves(schema))
 
 
-# Which files are live: for every key the last action on it decides, for all keys at once.
+# Which files are live: the last action on each key decides, and all keys are decided at once.
 
 _MANY: Final = 32
-"""Segments of a snapshot before small ones are merged."""
+"""The most segments of a snapshot; with more of them, small ones are merged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """Adds that were typed by one schema."""
+    """Adds under one schema, and the shape that follows from it."""
 
     rows: Rows
     shape: Shape
@@ -134,20 +134,20 @@ class Files:
     """The files of a table: live ones in segments, removed ones as tombstones."""
 
     segments: tuple[Segment, ...]
-    tombstones: Any
+    tombstones: pa.Table
 
 
 def reconcile(base: Files, adds: Sequence[Typed], removes: Rows) -> Files:
     """Returns the files after these actions.
 
-    The cost follows the actions, plus one scan of the base's keys.
+    The cost grows with the number of actions; the keys of the base are scanned once.
     """
     columns = [*(typed.rows.table.column("key") for typed in adds), removes.table.column("key")]
     chunks = [chunk for column in columns for chunk in column.chunks if len(chunk)]
     if not chunks:
         return base
     encoded = (chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)).dictionary_encode()
-    if len(encoded.dictionary) == len(encoded):  # each key once, as in nearly every commit
+    if len(encoded.dictionary) == len(encoded):  # every key occurs once, as in nearly every commit
         wins = np.ones(len(encoded), np.bool_)
     else:
         order = np.concatenate([*(typed.rows.order for typed in adds), removes.order])
@@ -163,14 +163,16 @@ def reconcile(base: Files, adds: Sequence[Typed], removes: Rows) -> Files:
     return Files(tuple(_merged(live)), tombstones)
 
 
-def _tombstones(base: Any, keys: Any, removed: Any, wins: npt.NDArray[np.bool_]) -> Any:
-    """Returns those of the base that no action is about, and the removes that were the last word."""
+def _tombstones(
+    base: pa.Table, keys: pa.Array, removed: pa.Table, wins: npt.NDArray[np.bool_]
+) -> pa.Table:
+    """Returns the removed files: those of the base that no action names, and those whose last action removes them."""
     kept = base.filter(pc.invert(pc.is_in(base.column("key"), keys))) if base.num_rows else base
     return pa.concat_tables([kept, removed.filter(pa.array(wins))]) if removed.num_rows else kept
 
 
 def _merged(segments: list[Segment]) -> list[Segment]:
-    """Returns the same rows in fewer segments, once there are many; what is large is not copied."""
+    """Returns the same rows in fewer segments if there are too many; large segments are not copied."""
     if len(segments) <= _MANY:
         return segments
     large = sum(segment.num_live for segment in segments) // 4
@@ -204,9 +206,9 @@ def _segment(typed: Typed, wins: npt.NDArray[np.bool_]) -> Segment:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a reader of this version sees; it never changes, so everything derived from it is cached.
+    """What a reader of this version sees; it never changes, so what is derived from it is cached.
 
-    All arrays and masks over files are in one order: by `seq`, then by key.
+    All arrays and masks over files are in the same order: by `seq`, then by key.
     """
 
     version: int
@@ -220,26 +222,26 @@ class Snapshot:
     state: Files = field(repr=False)
     table_uri: str
     excerpt: str = field(default="", repr=False)
-    """Tells parts of one version apart (`part`); empty for the version itself."""
+    """Identifies a `subset` of the version; empty for the version itself."""
 
     @property
     def schema(self) -> StructType:
-        """Returns the table's columns, partition columns included."""
+        """Returns the table's columns, including partition columns."""
         return self.metadata.schema
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """Returns columns whose value is one per split."""
+        """Returns the columns that have one value in each split."""
         return self.metadata.partition_columns
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """Returns the table's own settings."""
+        """Returns the settings that are stored with the table."""
         return self.metadata.properties
 
     @cached_property
     def num_files(self) -> int:
-        """Returns the number of live files, log files of slices included."""
+        """Returns the number of live files, including delta files."""
         return sum(segment.num_live for segment in self.state.segments)
 
     @cached_property
@@ -249,36 +251,37 @@ class Snapshot:
 
     @cached_property
     def next_seq(self) -> int:
-        """Returns what an add of the next commit is numbered with: its version, unless a file has more.
+        """Returns the `seq` for adds of the next commit: its version, unless a file has a higher number.
 
-        A repair starts again at version 0 and keeps the numbers of its files; what is written later must
-        still be later.
+        A repaired log starts again at version 0 and keeps the numbers of its files, and files that are
+        written later must still have higher ones.
         """
         highest = [pc.max(segment.table.column("seq")).as_py() for segment in self.state.segments]
         known: list[int] = [seq for seq in highest if seq is not None]
         return max([self.version, *known]) + 1
 
     @property
-    def tombstones(self) -> Any:
-        """Returns removed files as a table: key, deletion_timestamp, data_change, extra."""
+    def tombstones(self) -> pa.Table:
+        """Returns the removed files as a table with the columns `segments.TOMBSTONES`."""
         return self.state.tombstones
 
-    def files(self) -> Any:
-        """Returns every live file as a row of an Arrow table; see `segments.FIELDS` for the columns."""
+    def files(self) -> pa.Table:
+        """Returns every live file as a row of an Arrow table; `segments.FIELDS` lists the columns."""
         return self._files
 
-    def column(self, name: str) -> Any:
-        """Returns one column of `files()`, without building the others."""
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Returns one column of `files()` without building the others."""
         kind = self._shape.columns().field(name).type
         return self.ordered([conform(s.column(name), kind) for s in self.state.segments], kind)
 
-    def statistic(self, path: tuple[str, ...], kind: Any) -> Any | None:
-        """Returns one part of the statistics, such as ("minValues", "a"); None if no file has it."""
-        parts = [(s, s.statistic(path)) for s in self.state.segments]
-        if all(part is None for _, part in parts):
+    def statistic(self, path: tuple[str, ...], kind: pa.DataType) -> pa.ChunkedArray | None:
+        """Returns one field of the statistics, such as ("minValues", "a"); None if no file has it."""
+        found = [(s, s.statistic(path)) for s in self.state.segments]
+        if all(column is None for _, column in found):
             return None
         columns = [
-            pa.nulls(s.num_live, kind) if part is None else conform(part, kind) for s, part in parts
+            pa.nulls(s.num_live, kind) if column is None else conform(column, kind)
+            for s, column in found
         ]
         return self.ordered(columns, kind)
 
@@ -287,16 +290,16 @@ class Snapshot:
         return SnapshotStats(self)
 
     def index(self) -> ColumnStatsIndex:
-        """Returns the statistics decoded by column; what one plan decoded the next one finds."""
+        """Returns the decoded statistics; a column that one plan has decoded is there for the next one."""
         return self._index
 
     def splits(self, mask: npt.NDArray[np.bool_] | None = None) -> list[Split]:
-        """Returns the files where the mask is set (all without one) as objects, in the snapshot's order."""
+        """Returns the files where the mask is set (without one: all) as objects, in the snapshot's order."""
         rows = self.files() if mask is None else self._rows(np.flatnonzero(mask))
         return [Split.of(row, self.schema) for row in rows.to_pylist()]
 
     def keys_among(self, keys: Iterable[str]) -> frozenset[str]:
-        """Returns those of these keys that are live files."""
+        """Returns those keys that name live files."""
         wanted = pa.array(sorted(keys), pa.string())
         found: set[str] = set()
         for segment in self.state.segments:
@@ -306,15 +309,12 @@ class Snapshot:
         return frozenset(found)
 
     def split(self, key: str) -> Split | None:
-        """Returns the live file under this key."""
+        """Returns the live file with this key; None if there is none."""
         found = self.splits(np.asarray(pc.equal(self.column("key"), key)))
         return found[0] if found else None
 
     def subset(self, mask: npt.NDArray[np.bool_]) -> Snapshot:
-        """Returns the same version with the files where the mask is set and no others.
-
-        No column is copied.
-        """
+        """Returns this version with only the files where the mask is set; no column is copied."""
         kept = mask if self._order is None else np.zeros_like(mask)
         if self._order is not None:
             kept[self._order.to_numpy()] = mask
@@ -330,7 +330,7 @@ class Snapshot:
         return replace(self, state=state, excerpt=chosen.hexdigest())
 
     def unsliced(self) -> Snapshot:
-        """Returns the same files, each of which stands for itself: in no group, neither base nor log."""
+        """Returns this version as if it had no slices: no file is in a slice, or a base or delta file."""
         rows = self.files()
         for name in ("file_group", "kind", "block"):
             at = rows.schema.get_field_index(name)
@@ -339,23 +339,25 @@ class Snapshot:
 
     @cached_property
     def groups(self) -> frozenset[str]:
-        """Returns the file groups of a table with slices."""
+        """Returns the slices of the table by their `fileGroup`."""
         return frozenset(pc.unique(self.column("file_group").drop_null()).to_pylist())
 
     def groups_of(self, keys: frozenset[str]) -> frozenset[str]:
-        """Returns the file groups that the files under these keys belong to."""
+        """Returns the slices that have the files with these keys, by their `fileGroup`."""
         chosen = pc.is_in(self.column("key"), pa.array(sorted(keys), pa.string()))
         return frozenset(self.column("file_group").filter(chosen).drop_null().to_pylist())
 
-    def ordered(self, columns: list[Any], kind: Any) -> Any:
-        """Returns columns of the segments' live rows as one column in the snapshot's order."""
+    def ordered(
+        self, columns: Sequence[pa.Array | pa.ChunkedArray], kind: pa.DataType
+    ) -> pa.ChunkedArray:
+        """Returns the live rows of all segments, given a column for each, in the snapshot's order."""
         chunks = [c for column in columns for c in getattr(column, "chunks", [column])]
         column = pa.chunked_array(chunks, kind)
         return column if self._order is None else column.take(self._order)
 
-    def _rows(self, positions: npt.NDArray[np.int64]) -> Any:
-        """Returns these rows of `files()`, ascending, without building the others."""
-        at = positions if self._order is None else self._order.to_numpy()[positions]
+    def _rows(self, chosen: npt.NDArray[np.int64]) -> pa.Table:
+        """Returns the rows of `files()` with these ascending numbers, without building the others."""
+        at = chosen if self._order is None else self._order.to_numpy()[chosen]
         ascending = np.sort(at)
         columns, start, tables = self._shape.columns(), 0, [self._shape.columns().empty_table()]
         for segment in self.state.segments:
@@ -363,8 +365,8 @@ class Snapshot:
             low, high = np.searchsorted(ascending, [start, end])
             if low < high:
                 taken = segment.take(ascending[low:high] - start)
-                parts = [conform(_column(taken, field), field.type) for field in columns]
-                tables.append(pa.table(parts, schema=columns))
+                arrays = [conform(_column(taken, field), field.type) for field in columns]
+                tables.append(pa.table(arrays, schema=columns))
             start = end
         rows = tables[-1] if len(tables) < 3 else pa.concat_tables(tables)
         return rows if self._order is None else rows.take(np.searchsorted(ascending, at))
@@ -378,16 +380,13 @@ class Snapshot:
         return Shape.of(self.metadata)
 
     @cached_property
-    def _files(self) -> Any:
+    def _files(self) -> pa.Table:
         columns = self._shape.columns()
         return pa.table([self.column(name) for name in columns.names], schema=columns)
 
     @cached_property
-    def _order(self) -> Any | None:
-        """Returns the rows of all segments in order of seq and key.
-
-        None if they are in order already.
-        """
+    def _order(self) -> pa.Array | None:
+        """Returns the numbers of all live rows in order of seq and key; None if they are in that order already."""
         segments = self.state.segments
         if _are_apart(segments) and all(segment.is_sorted for segment in segments):
             return None
@@ -400,12 +399,12 @@ class Snapshot:
         return pc.sort_indices(rows, [("seq", "ascending"), ("key", "ascending")])
 
 
-def _column(table: Any, field: Any) -> Any:
+def _column(table: pa.Table, field: pa.Field) -> pa.Array | pa.ChunkedArray:
     known = field.name in table.schema.names
     return table.column(field.name) if known else pa.nulls(table.num_rows, field.type)
 
 
 def _are_apart(segments: Sequence[Segment]) -> bool:
-    """Returns each segment has higher numbers than the one before."""
+    """Returns True if each segment has higher sequence numbers than the one before."""
     ranges = [pc.min_max(segment.column("seq")).as_py() for segment in segments if segment.num_live]
     return all(low["max"] < high["min"] for low, high in pairwise(ranges))

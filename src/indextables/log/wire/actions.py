@@ -1,32 +1,32 @@
-"""What a commit can say, as a closed union of frozen values.
+"""The actions of a commit, as a closed union of frozen values.
 
-A path in an action of this module is always the *key* of the file: relative to the table,
-percent-decoded, inside the table. The codec is where spellings of other writers end.
+A path in these actions is always the *key* of the file: relative to the table, percent-decoded, and inside
+the table. The codec translates what other writers spell differently.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias  # Any: values of JSON fields that this library does not know
 
 from indextables.core.stats import SplitStats
 from indextables.core.types import StructType
 from indextables.errors import ProtocolError
 
 Extra: TypeAlias = Mapping[str, Any]
-"""Fields this version does not know, in the order they were found."""
+"""Fields that this version of the library does not know, in the order they were found."""
 
 READER_VERSION: Final = 2
 WRITER_VERSION: Final = 2
 COMMIT_TRAILER: Final = "commitTrailer"
 """Writer feature: every commit ends in a commitInfo with its checksum, so one without it is torn."""
 MERGE_ON_READ: Final = "mergeOnRead"
-"""Reader feature: a split may have log files whose rows replace its own."""
+"""Reader feature: a slice may have delta files, whose rows replace those of older files."""
 READER_FEATURES: Final = frozenset({MERGE_ON_READ})
 WRITER_FEATURES: Final = frozenset({COMMIT_TRAILER, MERGE_ON_READ})
 PARQUET_FORMAT: Final[Mapping[str, Any]] = {"provider": "parquet", "options": {}}
-"""The `format` of every table this library creates."""
+"""The `format` of every table that this library creates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Metadata:
     extra: Extra = field(default_factory=dict, hash=False)
 
     def schema_of(self, schema_id: int | None) -> StructType | None:
-        """Returns the schema a split was written with; None if the log does not say."""
+        """Returns the schema with which a split was written; None if the log does not say."""
         if schema_id is None:
             return None
         return self.schema if schema_id == self.schema_id else self.past_schemas.get(schema_id)
@@ -64,7 +64,7 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """A file is part of the table from here on (or: its entry is replaced by this one)."""
+    """A file belongs to the table from here on; for a file that does already, its entry is replaced."""
 
     path: str
     size: int | None
@@ -75,7 +75,7 @@ class Add:
     tags: Mapping[str, str | None] = field(default_factory=dict, hash=False)
     schema_id: int | None = None
     seq: int | None = None
-    """None: the version of the commit it ends up in (or more: `Snapshot.next_seq`)."""
+    """None: the version of its commit, or a higher number if `Snapshot.next_seq` says so."""
     file_group: str | None = None
     kind: str | None = None
     block: str | None = None
@@ -84,7 +84,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """A file is no longer part of the table; readers of older versions still need it for a while."""
+    """A file no longer belongs to the table; readers of older versions still need it for a while."""
 
     path: str
     deletion_timestamp: int | None = None
@@ -94,7 +94,7 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Txn:
-    """The last batch an application has committed, so that a retry commits nothing twice."""
+    """The last batch that an application has committed, so that a retry commits nothing twice."""
 
     app_id: str
     version: int
@@ -104,10 +104,7 @@ class Txn:
 
 @dataclass(frozen=True, slots=True)
 class Vacuum:
-    """Files only versions below this one need may be gone.
-
-    Whoever read an older one must not commit.
-    """
+    """Files that only versions below this one need may be gone; a writer that read such a version must not commit."""
 
     min_read_version: int
     extra: Extra = field(default_factory=dict, hash=False)
@@ -115,7 +112,7 @@ class Vacuum:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """An action of a newer or another writer; `raw` is its line, kept byte for byte."""
+    """An action that only a newer or another writer knows; `raw` is its line, byte for byte."""
 
     name: str
     raw: bytes
@@ -123,7 +120,7 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """Who committed what and when; the trailer of a commit also proves that it is whole."""
+    """Who committed what and when; as the trailer of a file it also proves that the file is whole."""
 
     operation: str | None = None
     timestamp: int | None = None
@@ -139,27 +136,27 @@ class CommitInfo:
 
 
 StateAction: TypeAlias = Protocol | Metadata | Txn | Vacuum | Unknown
-"""Actions that are not about files: few, so they are Python objects."""
+"""Actions that are not about files; there are few of them, so they are Python objects."""
 Action: TypeAlias = StateAction | Add | Remove
-"""What a commit is made of; its CommitInfo is written by the commit itself."""
+"""The actions that a commit is planned from; its CommitInfo is added when it is written."""
 
 
-# The gate: a table that needs more than this library knows is refused before it is misread.
+# A table that needs more than this library knows is refused before it is misread.
 
 
 def check_readable(protocol: Protocol) -> None:
-    """Raises unless this library can read a table under this protocol."""
+    """Raises ProtocolError unless this library can read a table with this protocol."""
     _check("read", protocol.min_reader, READER_VERSION, protocol.reader_features, READER_FEATURES)
 
 
 def check_writable(protocol: Protocol) -> None:
-    """Raises unless this library can write to a table under this protocol."""
+    """Raises ProtocolError unless this library can write to a table with this protocol."""
     check_readable(protocol)
     _check("written", protocol.min_writer, WRITER_VERSION, protocol.writer_features, WRITER_FEATURES)
 
 
 def needs_trailer(protocol: Protocol | None) -> bool:
-    """Returns True if every commit must end in its checksum, so that one without it is torn."""
+    """Returns True if every commit must end in its checksum, so that a commit without one is torn."""
     return protocol is not None and COMMIT_TRAILER in protocol.writer_features
 
 

@@ -1,10 +1,10 @@
-"""Actions to lines; the order of keys is fixed, so equal actions are equal bytes."""
+"""Conversion of actions to and from lines; keys are written in a fixed order, so equal actions are equal bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 from indextables.core.stats import to_wire
 from indextables.core.types import StructType, schema_from_json, schema_to_json
@@ -14,6 +14,7 @@ from indextables.log.wire.actions import (
     Action,
     Add,
     CommitInfo,
+    Extra,
     Metadata,
     Protocol,
     Remove,
@@ -27,10 +28,12 @@ from indextables.storage.location import action_path
 
 
 def encode_action(action: Action | CommitInfo, *, seq: int, schema: StructType) -> bytes:
-    """Returns one line, with its newline; `seq` is for an add that has none.
+    """Returns the line of an action, with its newline.
 
-    `schema` is the one the statistics of adds were made by: the table's when the commit was planned.
+    An add without a `seq` gets this one. `schema` is the table's schema when the commit was planned, by
+    which the statistics of its adds were made.
     """
+    body: dict[str, object]
     match action:
         case Unknown():
             return action.raw.rstrip(b"\r\n") + b"\n"
@@ -51,11 +54,11 @@ def encode_action(action: Action | CommitInfo, *, seq: int, schema: StructType) 
     return dumps(body) + b"\n"
 
 
-def _present(**fields: Any) -> dict[str, Any]:
+def _present(**fields: object) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _add(add: Add, seq: int, schema: StructType) -> dict[str, Any]:
+def _add(add: Add, seq: int, schema: StructType) -> dict[str, object]:
     return add_object(
         add.path,
         partitionValues=dict(add.partition_values),
@@ -72,8 +75,10 @@ def _add(add: Add, seq: int, schema: StructType) -> dict[str, Any]:
     )
 
 
-def add_object(key: str, *, stats: Any, extra: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-    """Returns the body of an add; unknown statistics in `extra` go back to where they were found."""
+def add_object(
+    key: str, *, stats: Mapping[str, object] | None, extra: Mapping[str, object], **fields: object
+) -> dict[str, object]:
+    """Returns the body of an add; unknown statistics in `extra` are put back where they were found."""
     if isinstance(unread := extra.get("stats"), dict):
         stats = _merge(stats or {}, unread)
     body = _present(path=action_path(key), **fields)
@@ -82,7 +87,7 @@ def add_object(key: str, *, stats: Any, extra: Mapping[str, Any], **fields: Any)
     return {**body, **{name: value for name, value in extra.items() if name != "stats"}}
 
 
-def _merge(known: Mapping[str, Any], unread: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(known: Mapping[str, object], unread: Mapping[str, object]) -> dict[str, object]:
     merged = dict(known)
     for name, value in unread.items():
         below = merged.get(name)
@@ -92,7 +97,7 @@ def _merge(known: Mapping[str, Any], unread: Mapping[str, Any]) -> dict[str, Any
     return merged
 
 
-def _remove(remove: Remove) -> dict[str, Any]:
+def _remove(remove: Remove) -> dict[str, object]:
     return {
         **_present(
             path=action_path(remove.path),
@@ -103,7 +108,7 @@ def _remove(remove: Remove) -> dict[str, Any]:
     }
 
 
-def _protocol(protocol: Protocol) -> dict[str, Any]:
+def _protocol(protocol: Protocol) -> dict[str, object]:
     return {
         "minReaderVersion": protocol.min_reader,
         "minWriterVersion": protocol.min_writer,
@@ -113,8 +118,8 @@ def _protocol(protocol: Protocol) -> dict[str, Any]:
     }
 
 
-def _metadata(metadata: Metadata) -> dict[str, Any]:
-    past = [  # a list, not an object by id: JSON has no integer keys
+def _metadata(metadata: Metadata) -> dict[str, object]:
+    past = [  # a list and not an object by id, because JSON has no integer keys
         {"schemaId": schema_id, "schemaString": schema_to_json(schema)}
         for schema_id, schema in sorted(metadata.past_schemas.items())
     ]
@@ -130,14 +135,14 @@ def _metadata(metadata: Metadata) -> dict[str, Any]:
     }
 
 
-def _txn(txn: Txn) -> dict[str, Any]:
+def _txn(txn: Txn) -> dict[str, object]:
     return {
         **_present(appId=txn.app_id, version=txn.version, lastUpdated=txn.last_updated),
         **txn.extra,
     }
 
 
-def _commit_info(info: CommitInfo) -> dict[str, Any]:
+def _commit_info(info: CommitInfo) -> dict[str, object]:
     return {
         **_present(
             commitId=info.commit_id,
@@ -153,65 +158,78 @@ def _commit_info(info: CommitInfo) -> dict[str, Any]:
     }
 
 
-# Lines to actions; a field that is not known is kept, one of the wrong type names its file and line.
+# Lines to actions. An unknown field is kept; a field of the wrong type is an error with file and line.
 
 FILE_ACTIONS = frozenset({"add", "remove"})
-"""Actions that become rows of a segment, not objects."""
+"""Actions that become rows of a segment and not objects."""
 
 
 def decode_action(
-    name: str, value: Any, raw: bytes, position: LinePosition
+    name: str, value: object, raw: bytes, position: LinePosition
 ) -> StateAction | CommitInfo:
-    """Returns the action of a line that is not about a file; what is not known stays as it is."""
+    """Returns the action of a line that is not about a file; an unknown action keeps its line as it is."""
     decoder = _DECODERS.get(name)
     if decoder is None or (name == "vacuum" and not _is_vacuum(value)):
         return Unknown(name, raw)
-    # only an escape or a byte beyond ASCII can have become a lone surrogate
+    # Only an escape or a byte beyond ASCII can become a lone surrogate.
     plain = raw.isascii() and b"\\u" not in raw
     if not isinstance(value, dict) or not (plain or is_clean(value)):
         raise position.corrupted(f"{name!r} is not an object of valid text")
     return decoder(_Fields(value, name, position))
 
 
-def _is_vacuum(value: Any) -> bool:
-    """Returns the name is not ours alone."""
+def _is_vacuum(value: object) -> bool:
+    """Returns True for a vacuum of this library; other writers use the name for actions of their own."""
     return isinstance(value, dict) and type(value.get("minReadVersion")) is int
 
 
-class _Fields:
-    """The fields of one action; taking one checks its type, and what is left is unknown."""
+T = TypeVar("T")
 
-    def __init__(self, value: dict[str, Any], name: str, position: LinePosition) -> None:
-        self._left = dict(value)
+
+class _Fields:
+    """The fields of one action; taking one checks its type, and what is left in the end is unknown."""
+
+    def __init__(self, value: Mapping[str, object], name: str, position: LinePosition) -> None:
+        self._left: dict[str, Any] = dict(value)
         self._name = name
         self._position = position
 
     def wrong(self, field: str, what: str) -> LogCorruptedError:
         return self._position.corrupted(f"{self._name}.{field} {what}")
 
-    def take(self, field: str, kind: type, default: Any = None, *, required: bool = False) -> Any:
-        value = self._left.pop(field, None)
+    @overload
+    def take(self, field: str, kind: type[T], *, required: Literal[True]) -> T: ...
+    @overload
+    def take(self, field: str, kind: type[T], default: T) -> T: ...
+    @overload
+    def take(self, field: str, kind: type[T]) -> T | None: ...
+    def take(
+        self, field: str, kind: type[T], default: T | None = None, *, required: bool = False
+    ) -> T | None:
+        value: object = self._left.pop(field, None)
         if value is None:
             if required:
                 raise self.wrong(field, "is missing")
             return default
-        # bool is an int to Python, never to JSON
+        # A bool is an int in Python and never in JSON.
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise self.wrong(field, f"is not {_JSON_NAMES[kind]}: {value!r:.80}")
         return value
 
-    def maybe(self, field: str, kind: type, default: Any = None) -> Any:
-        """Returns the field if it has the type we would write.
-
-        Else it is some other writer's, and unknown.
-        """
-        value = self._left.get(field)
+    @overload
+    def maybe(self, field: str, kind: type[T], default: T) -> T: ...
+    @overload
+    def maybe(self, field: str, kind: type[T]) -> T | None: ...
+    def maybe(self, field: str, kind: type[T], default: T | None = None) -> T | None:
+        """Returns the field if it has the type that this library writes; else it stays unknown."""
+        value: object = self._left.get(field)
         if not isinstance(value, kind) or isinstance(value, bool):
             return default
-        return self._left.pop(field)
+        del self._left[field]
+        return value
 
-    def forget(self, field: str, default: Any) -> None:
-        """Drops a field that says only what is written anyway."""
+    def forget(self, field: str, default: object) -> None:
+        """Drops a field whose value is the one that is written anyway."""
         if self._left.get(field) == default:
             del self._left[field]
 
@@ -221,7 +239,7 @@ class _Fields:
             raise self.wrong(field, "is not a list of texts")
         return tuple(value)
 
-    def rest(self) -> dict[str, Any]:
+    def rest(self) -> Extra:
         return self._left
 
 
@@ -265,7 +283,7 @@ def _to_metadata(fields: _Fields) -> Metadata:
     )
 
 
-def _past_id(fields: _Fields, item: Any) -> int:
+def _past_id(fields: _Fields, item: object) -> int:
     match item:
         case {"schemaId": int(schema_id), "schemaString": str()}:
             return schema_id
@@ -285,12 +303,12 @@ def _to_schema(fields: _Fields, text: str) -> StructType:
 
 @lru_cache(maxsize=64)
 def _parsed(text: str) -> StructType:
-    """Nothing of it can change, so that it is parsed once, however often a table is opened."""
+    """Returns the schema of a JSON text, parsed once however often a table is opened."""
     return schema_from_json(text)
 
 
 def _repeated(struct: StructType) -> str | None:
-    """Returns a name that two fields of one struct have: nobody could say which of them is meant."""
+    """Returns a name that two fields of one struct have, so that it names neither; None if there is none."""
     names = struct.names
     if len(set(names)) < len(names):
         return next(name for i, name in enumerate(names) if name in names[:i])

@@ -1,4 +1,4 @@
-"""Reading the files of a log: bytes, and what can be said about them before they are parsed."""
+"""The files of a log: their names, their text, and the trailer that proves a file whole."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from indextables.log.wire.codec import decode_action, encode_action
 from indextables.log.wire.lines import LinePosition, count_lines, loads, written_lines
 from indextables.storage.base import LogStore, ObjectMeta
 
-# Which files a log consists of, by their names alone.
+# Names of files in a log.
 
 LOG_DIRECTORY: Final = "_transaction_log"
 WIDTH: Final = 18
-"""Digits of a version in the logs this library creates."""
+"""Digits of a version in the names of a log that this library creates."""
 WIDTHS: Final = (18, 20)
-"""Digits a reader understands; 20 is what other writers of this format use."""
+"""Numbers of digits that a reader understands; other writers of this format use 20."""
 
 Kind: TypeAlias = Literal["commit", "checkpoint", "part"]
 
@@ -45,29 +45,29 @@ class LogFile:
 
     @property
     def name(self) -> str:
-        """Returns the name without the directory, as error messages show it."""
+        """Returns the name without its directory, as error messages show it."""
         return self.key.rpartition("/")[2]
 
     @property
     def directory(self) -> str:
-        """Returns the log directory it is in."""
+        """Returns the directory of the log."""
         return self.key.rpartition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class LogNames:
-    """The names inside one log directory; a repair reads and writes logs beside the usual one."""
+    """The names of files in one log; a repair reads and writes logs in other directories than usual."""
 
     directory: str = LOG_DIRECTORY
 
     @property
     def prefix(self) -> str:
-        """Returns what every key of the log starts with."""
+        """Returns the beginning of every key in the log."""
         return f"{self.directory}/"
 
     @property
     def hint(self) -> str:
-        """Returns the pointer to a checkpoint: a hint, never the truth."""
+        """Returns the key of the hint, which names a checkpoint and is never believed."""
         return f"{self.directory}/_last_checkpoint"
 
     def commit(self, version: int, width: int = WIDTH) -> str:
@@ -80,19 +80,19 @@ class LogNames:
         return f"{self.directory}/{version:0{width}d}.json"
 
     def checkpoint(self, version: int, width: int = WIDTH) -> str:
-        """Returns the key of a checkpoint, or of the manifest of its parts."""
+        """Returns the key of a checkpoint, which may be a manifest of parts."""
         return f"{self.directory}/{version:0{width}d}.checkpoint.json"
 
     def part(self, version: int, identity: str, width: int = WIDTH) -> str:
-        """Returns the key of a Parquet part, named after the checkpoint that first wrote it."""
+        """Returns the key of a part, which is named after the checkpoint that wrote it first."""
         return f"{self.directory}/{version:0{width}d}.checkpoint.{identity}.parquet"
 
     def before(self, version: int, width: int = WIDTH) -> str:
-        """Returns a key that sorts right before every file of this version (in this width)."""
+        """Returns a key that sorts right before every file of this version in this width."""
         return f"{self.directory}/{version:0{width}d}"
 
     def parse(self, meta: ObjectMeta) -> LogFile | None:
-        """Returns what this object is to the log; None for everything that is not part of it."""
+        """Returns the object as a file of the log; None if it is not one."""
         directory, _, name = meta.key.rpartition("/")
         found = _NAME.fullmatch(name) if directory == self.directory else None
         if found is None:
@@ -101,7 +101,7 @@ class LogNames:
         return LogFile(_kind(rest), int(digits), len(digits), meta.key, meta.size, meta.modified_ms)
 
     def parse_all(self, listing: Iterable[ObjectMeta]) -> Iterator[LogFile]:
-        """Yields the log's files of a listing."""
+        """Yields those objects that are files of the log."""
         for meta in listing:
             if (file := self.parse(meta)) is not None:
                 yield file
@@ -113,20 +113,20 @@ def _kind(rest: str) -> Kind:
     return "checkpoint" if rest == ".checkpoint.json" else "part"
 
 
-# The text of a log file, however it is stored; what unpacks to more than any log would is refused.
+# The text of a file, plain or compressed. What unpacks to more than any log would is refused.
 
 _GZIP: Final = b"\x1f\x8b"
 _PREFIXED_GZIP: Final = b"\x01\x01" + _GZIP
 _WINDOW: Final = 31
 _SMALL: Final = 64 << 20
 _DENSEST: Final = 200
-"""Text beyond 64 MB that packs better than that is no log: its paths alone differ by more."""
+"""More than 64 MB of text that is packed better than this is no log, as the paths in a log differ more."""
 
 
 def inflated(pieces: Iterator[bytes], at_once: int) -> Iterator[bytes]:
-    """Returns the text of a plain or gzip file, never more than `at_once` of it.
+    """Returns the text of a plain or gzip file in pieces; one that was packed has `at_once` bytes at most.
 
-    Zlib.error or EOFError if damaged.
+    Raises zlib.error or EOFError if the file is damaged.
     """
     first = next(pieces, b"")
     if first.startswith(_PREFIXED_GZIP):
@@ -159,11 +159,11 @@ def _check_density(packed: int, unpacked: int) -> None:
     if unpacked > _SMALL and unpacked > _DENSEST * packed:
         raise zlib.error(
             f"{packed:,} bytes unpack to over {unpacked:,}, more than {_DENSEST} times as many: "
-            "that is no log"
+            "this is not a log"
         )
 
 
-# The last line of a file proves that the file is whole, or shows that it is not.
+# The trailer: the last line, which proves that the file is whole or shows that it is not.
 
 _AT_ONCE: Final = 16 << 20
 _TAIL: Final = 64
@@ -174,31 +174,31 @@ _SHORTEST: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """Every byte is there: the checksum of the trailer says so."""
+    """Every byte is there, as the checksum in the trailer proves."""
 
     info: CommitInfo
 
 
 @dataclass(frozen=True, slots=True)
 class Torn:
-    """Bytes are missing or changed; `line` is where that shows."""
+    """Bytes are missing or changed; `line` says where that shows."""
 
     reason: str
     line: int
     has_lines: bool = True
-    """False if it is no log at all, and none of its lines is worth a look."""
+    """False if this is not a file of a log at all, so that none of its lines is worth a look."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unverified:
-    """Another writer's file: it may be whole, nothing proves it."""
+    """Another writer's file, which may be whole although nothing proves it."""
 
 
 Verdict: TypeAlias = Whole | Torn | Unverified
 
 
 def seal(actions: Sequence[Action], info: CommitInfo, *, seq: int, schema: StructType) -> bytes:
-    """Returns the bytes of a commit: its actions, then the trailer that counts and checks them."""
+    """Returns the bytes of a commit: its actions, then the trailer with their number and checksum."""
     lines = [encode_action(action, seq=seq, schema=schema) for action in actions]
     body = b"".join(lines)
     sealed = replace(info, actions=len(lines), crc32=zlib.crc32(body))
@@ -206,13 +206,13 @@ def seal(actions: Sequence[Action], info: CommitInfo, *, seq: int, schema: Struc
 
 
 def unpack(raw: bytes) -> bytes:
-    """Returns the text of a log file, whether it is stored plain, as gzip, or as gzip behind two marker bytes."""
+    """Returns the text of a file that is stored plain, as gzip, or as gzip after two marker bytes."""
     texts = list(inflated(iter([raw]), _AT_ONCE))
     return texts[0] if len(texts) == 1 else b"".join(texts)
 
 
 def verify(data: bytes) -> Verdict:
-    """Whole only if the last line is a trailer and its count and checksum fit all bytes before it."""
+    """Returns Whole only if the last line is a trailer whose count and checksum fit all bytes before it."""
     if not data or data.isspace():
         return Torn("the file is empty", 1)
     end = _end(data)
@@ -231,10 +231,7 @@ def verify(data: bytes) -> Verdict:
 
 
 def mostly_blank(size: int, lines: int) -> Torn | None:
-    """Returns the verdict on a text that can hold no action in most of its many lines.
-
-    None for any other.
-    """
+    """Returns Torn for a text with many lines, most of which are too short for an action; else None."""
     if lines <= _MANY or size >= lines * _SHORTEST:
         return None
     return Torn(
@@ -243,7 +240,7 @@ def mostly_blank(size: int, lines: int) -> Torn | None:
 
 
 def _end(data: bytes) -> int:
-    """Returns where the text of the last line ends; the file is not copied, it may be large."""
+    """Returns where the text of the last line ends, without copying the file, which may be large."""
     tail = data[-_TAIL:]
     if text := tail.rstrip(b"\r\n"):
         return len(data) - len(tail) + len(text)
@@ -251,13 +248,13 @@ def _end(data: bytes) -> int:
 
 
 def last_info(data: bytes) -> CommitInfo | None:
-    """Returns the commitInfo in the last line, whoever wrote it; nothing is checked."""
+    """Returns the commitInfo in the last line, whoever wrote it, without checking anything."""
     end = _end(data)
     return _info(data[data.rfind(b"\n", 0, end) + 1 : end])
 
 
 def _trailer(line: bytes) -> CommitInfo | None:
-    """Returns the commitInfo that ends a file of ours; None for any other line."""
+    """Returns the commitInfo of a line that is a trailer; None for any other line."""
     info = _info(line) if line.startswith(b'{"commitInfo":') else None
     return info if info is not None and info.crc32 is not None else None
 
@@ -265,7 +262,7 @@ def _trailer(line: bytes) -> CommitInfo | None:
 def _info(line: bytes) -> CommitInfo | None:
     position = LinePosition("", 0)
     try:
-        value: Any = loads(line, position)
+        value: Any = loads(line, position)  # whatever it is, the next line fails only as is caught here
         info = decode_action("commitInfo", value.get("commitInfo"), line, position)
     except (LogCorruptedError, AttributeError):
         return None
@@ -289,23 +286,23 @@ class LogBody:
 
 
 def read_body(store: LogStore, file: LogFile) -> LogBody:
-    """Returns the file's text; bytes that cannot be unpacked are a torn file, not an exception.
+    """Returns the text of a file; if its bytes cannot be unpacked, the verdict is Torn.
 
-    ObjectNotFoundError if another file than the one that was listed is under its name by now.
+    Raises ObjectNotFoundError if the file is not the one that was listed.
     """
     raw = store.get(file.key)
     if 0 <= file.size != len(raw):
-        # Between listing and reading the whole log was exchanged for another one: neither is to be mixed.
+        # Another log took the place of this one since it was listed, and files of both must not be mixed.
         raise ObjectNotFoundError(
             f"{file.name} had {file.size} bytes when it was listed and has {len(raw)} now",
-            hint="the log was replaced meanwhile; open the table again",
+            hint="another log took its place in the meantime; open the table again",
             key=file.key,
         )
     return body_of(file, raw)
 
 
 def body_of(file: LogFile, raw: bytes) -> LogBody:
-    """Returns the same for bytes that are at hand."""
+    """Returns the text in the bytes of a file; if they cannot be unpacked, the verdict is Torn."""
     try:
         data = unpack(raw)
     except (OSError, EOFError, zlib.error) as error:
@@ -316,7 +313,7 @@ def body_of(file: LogFile, raw: bytes) -> LogBody:
 
 
 def read_info(store: LogStore, file: LogFile) -> CommitInfo | None:
-    """Returns the commitInfo of a commit, reading no more than its end where that is enough."""
+    """Returns the commitInfo of a commit; only the end of the file is read if that is enough."""
     if file.size > _FIRST_READ:
         tail = store.get_range(file.key, file.size - _FIRST_READ, _FIRST_READ)
         if (info := last_info(tail.partition(b"\n")[2])) is not None:
@@ -332,7 +329,7 @@ def read_info(store: LogStore, file: LogFile) -> CommitInfo | None:
 
 
 def any_info(body: LogBody) -> CommitInfo | None:
-    """Returns the commitInfo of another writer's commit, wherever in the file it is."""
+    """Returns the commitInfo of another writer's commit, in whichever line it is."""
     for _, line in written_lines(body.data):
         if b'"commitInfo"' in line and (info := last_info(line)) is not None:
             return info

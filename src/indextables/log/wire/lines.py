@@ -1,4 +1,4 @@
-"""The lines of a log file and what each is about, found without making an object per line."""
+"""The lines of a file of the log and the kind of each, found without an object per line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,18 +14,18 @@ import orjson
 
 from indextables.errors import LogCorruptedError
 
-# JSON as it should be, and as other writers leave it: a bad value costs a statistic, never a split.
+# JSON of this library and of other writers. A value that is not JSON may cost a statistic, never a split.
 
 
 @dataclass(frozen=True, slots=True)
 class LinePosition:
-    """A line of a log file, for messages."""
+    """A line of a file of the log, for messages."""
 
     file: str
     line: int
 
     def corrupted(self, reason: str) -> LogCorruptedError:
-        """Returns the error that names this line."""
+        """Returns an error that names this line."""
         return LogCorruptedError(
             f"{self.file}, line {self.line}: {reason}",
             hint="run REPAIR INDEXFILES TRANSACTION LOG, or `indextables check` to see every problem",
@@ -34,8 +34,8 @@ class LinePosition:
         )
 
 
-def loads(text: bytes, position: LinePosition) -> Any:
-    """Returns the value of a line; NaN, lone surrogates and stray bytes are let through for `is_clean` to find.
+def loads(text: bytes, position: LinePosition) -> object:
+    """Returns the value of a line; NaN, lone surrogates and stray bytes are kept, for `is_clean` to find.
 
     Examples:
         >>> loads(b'{"min": NaN}', LinePosition("0.json", 1))
@@ -44,8 +44,8 @@ def loads(text: bytes, position: LinePosition) -> Any:
     return parse(text, position)[0]
 
 
-def parse(text: bytes, position: LinePosition) -> tuple[Any, bool]:
-    """Returns the same, and whether it is plain JSON: its texts are clean and its numbers finite.
+def parse(text: bytes, position: LinePosition) -> tuple[object, bool]:
+    """Returns the value of a line, and True if it is plain JSON, with clean texts and finite numbers.
 
     Examples:
         >>> (
@@ -59,29 +59,27 @@ def parse(text: bytes, position: LinePosition) -> tuple[Any, bool]:
     except orjson.JSONDecodeError:
         pass
     try:
-        # surrogateescape turns half a UTF-8 character into lone surrogates: both are found by one test
+        # surrogateescape turns half a UTF-8 character into lone surrogates, so that one test finds both
         decoded = text.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
         return json.loads(decoded, strict=False), False
     except json.JSONDecodeError as error:
-        # its own text counts lines too, and in here there is only one
+        # The error's own text has a line number, too, which is always 1 here.
         raise position.corrupted(f"not JSON ({error.msg}, column {error.colno})") from None
     except (ValueError, RecursionError) as error:
         raise position.corrupted(f"not JSON ({error})") from None
 
 
-def dumps(value: Any) -> bytes:
-    """Compact JSON of everything `loads` can return."""
+def dumps(value: object) -> bytes:
+    """Returns compact JSON of anything that `loads` can return."""
     try:
         return orjson.dumps(value)
-    except (
-        TypeError,
-        orjson.JSONEncodeError,
-    ):  # a number beyond 64 bits, which only the lenient reader keeps
+    except (TypeError, orjson.JSONEncodeError):
+        # orjson refuses a number of more than 64 bits, which `loads` keeps.
         return json.dumps(value, separators=(",", ":")).encode()
 
 
-def is_clean(value: Any) -> bool:
-    """Returns True if every text in the value is text: no lone surrogate that UTF-8 cannot hold.
+def is_clean(value: object) -> bool:
+    """Returns True if no text in the value has a lone surrogate, which UTF-8 cannot hold.
 
     Examples:
         >>> is_clean({"a": ["x"]}), is_clean({"a": [chr(0xD800)]})
@@ -104,17 +102,17 @@ OTHER: Final = 0
 BLANK: Final = -1
 _PIECE: Final = 1 << 19
 _FEW: Final = 256
-"""Up to so many lines, looking at each is cheaper than setting up arrays for all."""
+"""For this many lines or fewer, looking at each is cheaper than setting up arrays for all."""
 _WRITTEN: Final = re.compile(rb"\S[^\n]*")
-# What a writer of compact JSON begins such a line with. Any other spelling is OTHER: slower, never lost.
+# How a line begins if its writer's JSON is compact. Any other spelling is OTHER, which is slower but not lost.
 _PREFIXES: Final = ((ADD, b'{"add":{'), (REMOVE, b'{"remove":{'))
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Line i of `data` is `data[starts[i]:ends[i]]`, without its newline.
+    """The lines of a file: line i is `data[starts[i]:ends[i]]`, without its newline.
 
-    Numbers in messages are i + 1.
+    Messages count lines from 1.
     """
 
     file: str
@@ -128,7 +126,7 @@ class Lines:
         return self.data[int(self.starts[index]) : int(self.ends[index])]
 
     def position(self, index: int) -> LinePosition:
-        """Returns one line, for messages."""
+        """Returns where a line is, for messages."""
         return LinePosition(self.file, int(index) + 1)
 
     def of(self, kind: int) -> npt.NDArray[np.int64]:
@@ -136,8 +134,8 @@ class Lines:
         found: npt.NDArray[np.int64] = (self.kinds == kind).nonzero()[0]
         return found
 
-    def others(self, *, but_last: bool = False) -> Iterator[tuple[int, str, Any, bytes]]:
-        """Yields (index, action, value, raw line) of every line that is not plainly an add or a remove."""
+    def others(self, *, but_last: bool = False) -> Iterator[tuple[int, str, object, bytes]]:
+        """Yields (index, action, value, raw line) of every line of the kind OTHER."""
         indices = self.of(OTHER).tolist()
         for index in indices[:-1] if but_last else indices:
             raw, position = self.text(index), self.position(index)
@@ -145,13 +143,15 @@ class Lines:
                 continue
             value = loads(raw, position)
             if not isinstance(value, dict) or not value:
-                raise position.corrupted("not an action: an object with the action's name was expected")
+                raise position.corrupted(
+                    "not an action, which is an object with the action's name as key"
+                )
             for name, body in value.items():
                 yield index, name, body, raw if len(value) == 1 else dumps({name: body})
 
 
 def find_lines(file: str, data: bytes) -> Lines:
-    """Returns every line of the file, blank ones marked as such."""
+    """Returns every line of the file with its kind; blank lines have the kind BLANK."""
     buffer = np.frombuffer(data, np.uint8)
     ends = _newlines(buffer)
     if not data.endswith(b"\n"):
@@ -174,7 +174,7 @@ def _kinds(data: bytes, starts: list[int]) -> list[int]:
 
 
 def _newlines(buffer: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Returns where the newlines are, found piece by piece: what fits the processor's cache is fast."""
+    """Returns where the newlines are, found piece by piece, as a piece that fits the cache is fast."""
     pieces = [
         (buffer[at : at + _PIECE] == ord("\n")).nonzero()[0] + at
         for at in range(0, len(buffer), _PIECE)
@@ -183,7 +183,7 @@ def _newlines(buffer: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
 
 
 def written_lines(data: bytes, first: int = 1) -> Iterator[tuple[int, bytes]]:
-    """Yields (number, text) of every line that is not blank; the first line has the number `first`."""
+    """Yields (number, text) of every line that is not blank; numbers start at `first`."""
     number, counted = first, 0
     for found in _WRITTEN.finditer(data):
         start = data.rfind(b"\n", 0, found.start()) + 1
@@ -193,10 +193,7 @@ def written_lines(data: bytes, first: int = 1) -> Iterator[tuple[int, bytes]]:
 
 
 def count_lines(data: bytes, end: int) -> int:
-    """Returns how many newlines there are before `end`.
-
-    Several times faster than bytes count themselves.
-    """
+    """Returns the number of newlines before `end`, several times faster than `bytes.count`."""
     buffer = np.frombuffer(data, np.uint8)[:end]
     pieces = (buffer[at : at + _PIECE] for at in range(0, len(buffer), _PIECE))
     return sum(int(np.count_nonzero(piece == ord("\n"))) for piece in pieces)
@@ -208,10 +205,7 @@ def _starting_with(
     ends: npt.NDArray[np.int64],
     prefix: bytes,
 ) -> npt.NDArray[np.int64]:
-    """Returns the lines that begin so.
-
-    The third byte tells nearly all others apart before the rest is looked at.
-    """
+    """Returns the lines that begin with `prefix`; comparing its third byte first rules out nearly all others."""
     likely: npt.NDArray[np.int64] = (ends - starts >= len(prefix)).nonzero()[0]
     likely = likely[buffer[starts[likely] + 2] == prefix[2]]
     if not len(likely):
