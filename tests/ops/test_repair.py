@@ -93,7 +93,7 @@ def test_the_plan_says_everything_and_changes_nothing(table: RealTable):
     assert plan.kept == tuple(keys[2:])
     assert [str(one) for one in plan.missing] == [f"{keys[0]}: there is no such file"]
     assert [str(one) for one in plan.mismatched] == [
-        f"{keys[1]}: it has {size} bytes, the log says {size - 4}"
+        f"{keys[1]}: it has {size} bytes, but the log says {size - 4}"
     ]
     assert (plan.version, plan.base, plan.total_splits) == (3, -1, 12)
     # two bounds of 4 + 2,000 characters in each of the ten splits that stay
@@ -163,7 +163,7 @@ def test_a_missing_log_file_of_a_slice_is_always_an_error(table: RealTable):
     (table.root / log_file.path).unlink()
     before = table.seal()
     result = repair(table.log, table.root / "two", fail_on_missing=False)
-    assert result.status.startswith("ERROR: log files of slices")
+    assert result.status.startswith("ERROR: delta files are not stored")
     assert log_file.path in result.status
     assert table.seal() == before
 

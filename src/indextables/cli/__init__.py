@@ -1,4 +1,4 @@
-"""The indextables command: data on stdout, advice on stderr, nothing destructive without --apply."""
+"""The `indextables` command: data on stdout, advice on stderr, nothing destructive without --apply."""
 
 from indextables.cli.app import main
 

@@ -1,4 +1,4 @@
-"""The command's entry: its subcommands, and errors as one message instead of a traceback."""
+"""The entry of the command: its subcommands, and errors as one message instead of a traceback."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from indextables.cli.streams import advise, messages_shown, prepare_streams, sil
 from indextables.errors import IndexTablesError
 
 PROBLEM_FOUND = 1
-# Each command: its module, and what it does in a few words. Help needs only the words, so that it is
-# there at once; the module, and with it Arrow, is loaded when its command runs.
+# Each command: its module, and what it does in a few words. Help needs only the words, so it appears at
+# once; the module, and Arrow with it, is loaded when its command runs.
 COMMANDS: Final = {
-    "analyze": ("improve", "Build the statistics that splits lack."),
-    "check": ("maintain", "Every problem, with file and line."),
+    "analyze": ("improve", "Add the statistics that splits lack."),
+    "check": ("maintain", "Report every problem, with file and line."),
     "checkpoint": ("maintain", "Write a checkpoint of the newest version."),
     "compact": ("versions", "Write slices with delta files as new base files."),
-    "convert": ("versions", "Adopt a directory of Parquet files as a table."),
-    "demo": ("demo", "The main job on local Spark, measured as it runs."),
-    "describe": ("inspect", "What the table is, and how far its statistics reach."),
-    "explain": ("explain", "Why a condition reads the splits it reads."),
-    "files": ("inspect", "The files a condition needs, or all."),
-    "history": ("inspect", "The commits that are kept, newest first."),
-    "log": ("inspect", "The actions of the log, line by line."),
-    "optimize": ("improve", "Pack small splits, or lay rows along a curve."),
-    "plan": ("inspect", "What a condition would read and skip."),
+    "convert": ("versions", "Make a table of a directory of Parquet files."),
+    "demo": ("demo", "Run the main job on local Spark and measure it."),
+    "describe": ("inspect", "Show a table's schema, size and statistics."),
+    "explain": ("explain", "Explain why a condition reads the splits it reads."),
+    "files": ("inspect", "List all files, or those a condition needs."),
+    "history": ("inspect", "List the commits that are kept, newest first."),
+    "log": ("inspect", "List the actions of the log, line by line."),
+    "optimize": ("improve", "Pack small splits, or sort rows along a curve."),
+    "plan": ("inspect", "Show what a condition would read and skip."),
     "repair": ("repair", "Rebuild a damaged transaction log elsewhere."),
-    "report": ("explain", "One table at a glance, as text, JSON or an HTML page."),
-    "restore": ("versions", "Make the table what it was at a version or time."),
+    "report": ("explain", "Show a table at a glance, as text, JSON or an HTML page."),
+    "restore": ("versions", "Bring back the table as it was at a version or time."),
     "rollback": ("versions", "Undo what one version did."),
     "sql": ("sql", "Run a statement of IndexTables, or a query through DuckDB."),
-    "truncate-time-travel": ("improve", "Give up old versions; keep the newest."),
-    "vacuum": ("maintain", "List or delete files nobody needs."),
+    "truncate-time-travel": ("improve", "Give up all versions but the newest."),
+    "vacuum": ("maintain", "List or delete files that no version needs."),
 }
 
 
 class Group(click.Group):
-    """Prints what happened and what to do; a traceback is for bugs, not for wrong input."""
+    """A group of commands that reports errors as what happened and what to do; tracebacks are for bugs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Returns the names of the subcommands."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Returns a subcommand; its module is loaded now."""
+        """Returns a subcommand, whose module is loaded by this call."""
         if cmd_name not in COMMANDS:
             return None
         module, words = COMMANDS[cmd_name]
@@ -57,12 +57,12 @@ class Group(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Writes the list of subcommands, of which none is loaded for it."""
+        """Writes the list of subcommands without loading any of them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, words) for name, (_, words) in sorted(COMMANDS.items())])
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the command; whatever the terminal is, printing never fails for a character."""
+        """Runs the command; printing never fails because a terminal lacks a character."""
         prepare_streams()
         return super().main(*args, **kwargs)
 
@@ -76,7 +76,7 @@ class Group(click.Group):
         except IndexTablesError as error:
             advise(f"error: {error}")
         except BrokenPipeError:
-            # The reader of our pipe (head, less) went away: not a problem of the table's.
+            # The program that reads this output (head, less) has ended, which is no problem of the table.
             silence_stdout()
             return ctx.exit(0)
         except OSError as error:
@@ -93,11 +93,11 @@ class Group(click.Group):
     "-v",
     "--verbose",
     count=True,
-    help="Say more on stderr: -v what was planned and done, -vv every reason.",
+    help="Say more on stderr: -v what was planned and done, -vv each reason too.",
 )
 @click.pass_context
 def main(ctx: click.Context, verbose: int) -> None:
-    """Look into tables and look after them.
+    r"""Inspect and maintain tables.
 
     Data goes to stdout and advice to stderr. Nothing is deleted without --apply. Exit codes: 0 fine,
     1 a problem was found, 2 wrong usage.

@@ -1,4 +1,4 @@
-"""`indextables demo`: the main job from beginning to end, every number measured while it runs."""
+"""`indextables demo`: the main job from beginning to end; every number is measured while it runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ARTICLE_CHARACTERS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where the demo works, and how much it does there."""
+    """Where the demo works, and with how much data."""
 
     spark: Any
     root: Path
@@ -34,13 +34,13 @@ class Stage:
 
     @property
     def table(self) -> str:
-        """Returns the table the demo is about."""
+        """Returns the path of the demo's table."""
         return str(self.root / "articles")
 
 
 @click.command()
 @click.option("--articles", default=10_000, show_default=True, help="How many articles to generate.")
-@click.option("--splits", default=100, show_default=True, help="Into how many files they are written.")
+@click.option("--splits", default=100, show_default=True, help="How many files to write them to.")
 @click.option("--keep", is_flag=True, help="Keep the tables and say where they are.")
 def demo(articles: int, splits: int, keep: bool) -> None:
     """Write a table of long articles with Spark and query it selectively.
@@ -75,7 +75,7 @@ def demo(articles: int, splits: int, keep: bool) -> None:
 def _write(stage: Stage) -> None:
     _title(f"Write {stage.articles:,} articles of {ARTICLE_CHARACTERS:,} characters")
     frame = _articles(stage)
-    # What comes first pays for Spark's warming up: both ways of writing have run before they are compared.
+    # The first job pays for Spark's warming up, so both ways of writing run once before they are compared.
     for kind in ("parquet", "indextables"):
         frame.write.format(kind).save(str(stage.root / f"warm-{kind}"))
     plain = str(stage.root / "plain")
@@ -174,13 +174,13 @@ def _without_jvm(stage: Stage) -> None:
     _say("Arrow", f"{rows.num_rows} rows in {seconds * 1000:.0f} ms: {scan.plan.report}")
     from indextables.engines.duckdb import query as duckdb  # noqa: PLC0415 - DuckDB may be missing
 
-    select = "SELECT id FROM {} WHERE " + where  # noqa: S608 - numbers of our own
+    select = "SELECT id FROM {} WHERE " + where  # noqa: S608 - the numbers come from this module
     engines: dict[str, Callable[[], Any]] = {
         "DuckDB": lambda: duckdb.query(select.format(f"indextables.`{stage.table}`")),
         "Polars": lambda: it.scan_polars(stage.table).sql(select.format("self")).collect(),
     }
     for name, work in engines.items():
-        work()  # loads the engine; not the query's cost
+        work()  # loads the engine, which is not part of the query's time
         found, seconds = _timed(work)
         if len(found) != rows.num_rows:
             raise click.ClickException(f"{len(found)} rows from {name}, {rows.num_rows} from Arrow")
@@ -203,7 +203,7 @@ def _repair(stage: Stage) -> None:
 
 
 def _articles(stage: Stage) -> Any:
-    """Articles ordered by time of publication, as a pipeline that appends day by day writes them."""
+    """Returns articles ordered by day of publication, as a pipeline that appends every day would write them."""
     words = ARTICLE_CHARACTERS // 65
     return stage.spark.range(0, stage.articles, 1, stage.splits).selectExpr(
         "id",
@@ -215,7 +215,7 @@ def _articles(stage: Stage) -> Any:
 
 
 def _opening(path: str) -> float:
-    """Seconds to open the table and know its files."""
+    """Returns the seconds it takes to open the table and know its files."""
     return _timed(lambda: Table(path).snapshot().num_files)[1]
 
 

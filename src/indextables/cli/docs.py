@@ -1,4 +1,4 @@
-"""docs/cli.md, made from the commands' own help so that it cannot go stale."""
+"""Makes docs/cli.md from the commands' own help texts."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""`indextables explain` and `indextables report`: why a query reads what it reads, and how a table is."""
+"""`indextables explain` and `indextables report`: why a query reads what it reads, and how a table is doing."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
+from typing import TypeAlias
 
 import click
 
@@ -19,13 +19,15 @@ from indextables.cli.output import (
     write_page,
 )
 from indextables.cli.report.advice import advice_for
-from indextables.cli.report.explain import Explanation, Step
+from indextables.cli.report.explain import Explanation, Step, Verdict
 from indextables.cli.report.explain import explain as explain_plan
 from indextables.cli.report.html import html_page
 from indextables.cli.report.table_report import ColumnReport, TableReport, table_report
 from indextables.cli.report.words import human_bytes, human_moment
 from indextables.cli.streams import advise
 from indextables.table.table import Table
+
+Record: TypeAlias = dict[str, object]
 
 _SHOWN_SPLITS = 20
 _INDENT = "  "
@@ -34,19 +36,19 @@ _INDENT = "  "
 @click.command()
 @click.argument("table")
 @click.argument("where")
-@click.option("--splits", is_flag=True, help="Also say of every split why it is read or skipped.")
+@click.option("--splits", is_flag=True, help="Also say why each split is read or skipped.")
 @click.option(
-    "--timezone", default="UTC", show_default=True, help="The zone of timestamps without one."
+    "--timezone", default="UTC", show_default=True, help="The time zone of timestamps that name none."
 )
 @version_option
 @format_option
 def explain(  # noqa: PLR0917 - one parameter for each option
     table: str, where: str, splits: bool, timezone: str, version: int | None, output: OutputFormat
 ) -> None:
-    """Why a condition reads the splits it reads, part by part and column by column.
+    r"""Explain why a condition reads the splits it reads, piece by piece and column by column.
 
-    Each line is a part of the condition with the number of splits it would read alone; a part that
-    skips little says what stood in its way. No data file is opened.
+    Each line is a piece of the condition, with the number of splits it would read alone. A piece that
+    skips little says what kept it from skipping more. No data file is opened.
 
     \b
     Example:
@@ -70,7 +72,7 @@ def explain(  # noqa: PLR0917 - one parameter for each option
     advise(str(found.report) + (f"; --splits shows the other {rest:,} too" if rest else ""))
 
 
-def _step_row(step: Step) -> dict[str, Any]:
+def _step_row(step: Step) -> Record:
     text = step.joint or step.condition
     return {
         "condition": _INDENT * step.depth + text,
@@ -79,15 +81,15 @@ def _step_row(step: Step) -> dict[str, Any]:
     }
 
 
-def _verdicts(found: Explanation, *, every: bool) -> Iterator[Any]:
+def _verdicts(found: Explanation, *, every: bool) -> Iterator[Verdict]:
     return islice(found.verdicts(), None if every else _SHOWN_SPLITS)
 
 
-def _verdict_row(verdict: dict[str, Any]) -> dict[str, Any]:
+def _verdict_row(verdict: Record) -> Record:
     return {"split": verdict["path"], "read": verdict["kept"], "because": verdict["why"]}
 
 
-def _as_json(found: Explanation, *, splits: bool) -> dict[str, Any]:
+def _as_json(found: Explanation, *, splits: bool) -> Record:
     return {
         "report": dataclasses.asdict(found.report),
         "condition": [
@@ -101,13 +103,15 @@ def _as_json(found: Explanation, *, splits: bool) -> dict[str, Any]:
 
 @click.command()
 @click.argument("table")
-@click.option("--html", "page", metavar="FILE", help="Write a page for the browser; '-' for stdout.")
+@click.option(
+    "--html", "page", metavar="FILE", help="Write an HTML page to FILE, or to stdout for '-'."
+)
 @format_option
 def report(table: str, page: str | None, output: OutputFormat) -> None:
-    """One table at a glance: files, log, reach of statistics, what could be better.
+    r"""Show a table at a glance: files, log, statistics, and what could be better.
 
-    "Equality reads" is the number of splits a condition such as `column = value` reads on average: the
-    fewer, the better the rows are laid out for that column.
+    "Equality reads" is the number of splits that a condition such as `column = value` reads on average:
+    the fewer, the better the rows are sorted for that column.
 
     \b
     Example:
@@ -134,7 +138,7 @@ _COLUMNS = ("column", "type", "lowest", "highest", "with statistics", "shortened
 _SIZES = ("size", "splits")
 
 
-def _facts(found: TableReport) -> dict[str, Any]:
+def _facts(found: TableReport) -> Record:
     snapshot, log = found.snapshot, found.log
     return {
         "table": found.uri,
@@ -142,7 +146,7 @@ def _facts(found: TableReport) -> dict[str, Any]:
         "committed": human_moment(snapshot.timestamp_ms),
         "rows": found.rows,
         "splits": f"{snapshot.num_files:,}, {human_bytes(snapshot.total_bytes)}",
-        "log files": found.log_files or None,
+        "delta files": found.log_files or None,
         "partitions": found.partitions or None,
         "log": f"{log.commits:,} commits, {log.checkpoints:,} checkpoints, {human_bytes(log.total_bytes)}",
         "read to open": f"{human_bytes(log.opening_bytes)}, {log.commits_to_replay:,} commits to replay",
@@ -151,7 +155,7 @@ def _facts(found: TableReport) -> dict[str, Any]:
     }
 
 
-def _column_row(column: ColumnReport) -> dict[str, Any]:
+def _column_row(column: ColumnReport) -> Record:
     reach = column.reach
     return {
         "column": reach.column,
@@ -164,7 +168,7 @@ def _column_row(column: ColumnReport) -> dict[str, Any]:
     }
 
 
-def _report_json(found: TableReport) -> dict[str, Any]:
+def _report_json(found: TableReport) -> Record:
     return {
         "table": found.uri,
         "version": found.snapshot.version,

@@ -1,4 +1,4 @@
-"""Commands that make a table better without changing a row: analyze, optimize, truncate-time-travel."""
+"""Commands that improve a table without changing a row: analyze, optimize, truncate-time-travel."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from indextables.table.table import Table
 @click.option(
     "--column", "columns", multiple=True, metavar="NAME", help="Only this column; repeatable."
 )
-@click.option("--rebuild", is_flag=True, help="Also where there are statistics already.")
+@click.option("--rebuild", is_flag=True, help="Do it also where there are statistics already.")
 @settings_option
 @format_option
 def analyze(
     table: str, columns: tuple[str, ...], rebuild: bool, settings: dict[str, str], output: OutputFormat
 ) -> None:
-    """Read the splits that lack statistics and write what is in them into the log; no data is rewritten.
+    r"""Add the statistics that splits lack to the log. The splits are read; no data is rewritten.
 
     \b
     Example:
@@ -47,8 +47,10 @@ def analyze(
 @click.command()
 @click.argument("table")
 @click.option("--where", metavar="SQL", help="Only splits that may hold a row for which this is TRUE.")
-@click.option("--zorder-by", metavar="A,B", help="Lay the rows along a Z-order curve of these columns.")
-@click.option("--hilbert-by", metavar="A,B", help="The same along Hilbert's curve, which is tighter.")
+@click.option(
+    "--zorder-by", metavar="A,B", help="Sort the rows along a Z-order curve of these columns."
+)
+@click.option("--hilbert-by", metavar="A,B", help="Sort them along a Hilbert curve, which is tighter.")
 @click.option("--target-size", metavar="SIZE", help="Size of the new splits, such as 128MB.")
 @settings_option
 @format_option
@@ -61,7 +63,7 @@ def optimize(  # noqa: PLR0917 - one parameter for each option
     settings: dict[str, str],
     output: OutputFormat,
 ) -> None:
-    """Pack small splits together; with a curve, lay all rows so that conditions on its columns skip more.
+    r"""Pack small splits together or, with a curve, sort all rows so that conditions skip more splits.
 
     The rows stay the same, and so do older versions until they are vacuumed.
 
@@ -85,9 +87,9 @@ def optimize(  # noqa: PLR0917 - one parameter for each option
 @click.option("--apply", is_flag=True, help="Delete the files; without it they are only listed.")
 @format_option
 def truncate_time_travel(table: str, apply: bool, output: OutputFormat) -> None:
-    """List, or with --apply delete, the log files that only older versions need.
+    r"""List, or with --apply delete, the files of the log that only older versions need.
 
-    Afterwards the newest version is the only one. Data files of older versions are for `vacuum`.
+    The newest version is then the only one left. `vacuum` deletes the data files of older versions.
 
     \b
     Example:
@@ -102,5 +104,5 @@ def truncate_time_travel(table: str, apply: bool, output: OutputFormat) -> None:
 
 
 def _names(text: str | None) -> list[str] | None:
-    """Column names separated by commas; a comma inside backticks belongs to the name."""
+    """Returns column names separated by commas; a comma inside backticks belongs to the name."""
     return None if text is None else [top_level(name) for name in STATS_COLUMNS.parse(text)]

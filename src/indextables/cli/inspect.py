@@ -1,9 +1,8 @@
-"""Commands that only look: describe, history, files, plan."""
+"""Commands that only look: describe, history, log, files, plan."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import click
 
@@ -28,7 +27,7 @@ version_option = click.option(
 @version_option
 @format_option
 def describe(table: str, version: int | None, output: OutputFormat) -> None:
-    """What the table is: schema, size, version, how far statistics reach.
+    r"""Show a table's schema, size, version and statistics.
 
     \b
     Example:
@@ -76,7 +75,7 @@ def describe(table: str, version: int | None, output: OutputFormat) -> None:
 @click.option("--limit", type=click.IntRange(1, 2**31), metavar="N", help="Only the newest N commits.")
 @format_option
 def history(table: str, limit: int | None, output: OutputFormat) -> None:
-    """The commits that are kept, newest first, with what each one did.
+    r"""List the commits that are kept, newest first, with what each one did.
 
     \b
     Example:
@@ -91,10 +90,12 @@ def history(table: str, limit: int | None, output: OutputFormat) -> None:
 
 @click.command()
 @click.argument("table")
-@click.option("--all", "include_all", is_flag=True, help="Also what lies before the newest checkpoint.")
+@click.option(
+    "--all", "include_all", is_flag=True, help="Also list what lies before the newest checkpoint."
+)
 @format_option
 def log(table: str, include_all: bool, output: OutputFormat) -> None:
-    """The actions of the transaction log, line by line, also where the log is damaged.
+    r"""List the actions of the transaction log, line by line, even where the log is damaged.
 
     \b
     Example:
@@ -112,7 +113,7 @@ def log(table: str, include_all: bool, output: OutputFormat) -> None:
 @version_option
 @format_option
 def files(table: str, where: str | None, version: int | None, output: OutputFormat) -> None:
-    """The table's files; with --where only those a query with this condition would read.
+    r"""List the table's files; with --where only those that a query with this condition would read.
 
     \b
     Example:
@@ -130,7 +131,7 @@ def files(table: str, where: str | None, version: int | None, output: OutputForm
 @version_option
 @format_option
 def plan(table: str, where: str, version: int | None, output: OutputFormat) -> None:
-    """What a condition would read, what it would skip, and what kept it from skipping more.
+    r"""Show what a condition would read and skip, and what kept it from skipping more.
 
     \b
     Example:
@@ -140,7 +141,7 @@ def plan(table: str, where: str, version: int | None, output: OutputFormat) -> N
     show_facts(dataclasses.asdict(report), output)
 
 
-def _file_row(split: Split) -> dict[str, Any]:
+def _file_row(split: Split) -> dict[str, object]:
     return {
         "path": split.path,
         "size": split.size,

@@ -1,4 +1,4 @@
-"""Commands that look after a table: check, checkpoint, vacuum."""
+"""Commands that maintain a table: check, checkpoint, vacuum."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from indextables.table.table import Table
 @format_option
 @click.pass_context
 def check(ctx: click.Context, table: str, deep: bool, output: OutputFormat) -> None:
-    """Every problem of the log and of the files it names, with file and line.
+    r"""Report every problem of the log and of the files it names, with file and line.
 
     Exits with 1 if there is a problem.
 
@@ -94,4 +94,4 @@ def vacuum(
     done = "deleted" if found.applied else "would be deleted; add --apply to delete them"
     advise(f"{len(rows)} files, {human_bytes(found.total_bytes)}: {done}")
     if found.waiting:
-        advise(f"{found.waiting} more files wait until every clock agrees that they are old enough")
+        advise(f"{found.waiting} more files wait until they are old enough by every clock")

@@ -29,12 +29,12 @@ Advance: TypeAlias = Callable[[int, int], None]
 """Called with (done, total) while long work goes on."""
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_PIPED = 1_000_000  # a pipe has no width of its own; a folded path would be useless to the next program
+_PIPED = 1_000_000  # a pipe has no width, and a folded path would be useless to the next program
 _NARROWEST = 8
 
 
 def format_option(command: Command) -> Command:
-    """Add --format table|json to a command."""
+    """Adds --format table|json to a command."""
     return click.option(
         "--format",
         "output",
@@ -46,7 +46,7 @@ def format_option(command: Command) -> Command:
 
 
 def settings_option(command: Command) -> Command:
-    """Add --set KEY=VALUE, any number of times, to a command."""
+    """Adds --set KEY=VALUE, which may be repeated, to a command."""
     return click.option(
         "--set",
         "settings",
@@ -68,7 +68,7 @@ def _settings(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def show_rows(rows: Sequence[Row], columns: Sequence[str], output: OutputFormat) -> None:
-    """Print rows on stdout; JSON holds every field, a table only the columns named."""
+    """Prints rows on stdout. JSON holds every field, a table only the named columns."""
     if output == "json":
         show_json(list(rows))
         return
@@ -88,7 +88,7 @@ def show_rows(rows: Sequence[Row], columns: Sequence[str], output: OutputFormat)
 
 
 def show_facts(facts: Row, output: OutputFormat) -> None:
-    """Print one record, a line for each fact."""
+    """Prints one record, one line for each fact."""
     if output == "json":
         show_json(dict(facts))
         return
@@ -96,32 +96,32 @@ def show_facts(facts: Row, output: OutputFormat) -> None:
 
 
 def show_commit(table: str, done: CommitResult, output: OutputFormat, nothing: str) -> None:
-    """Print what a verb did; `nothing` says why it may have had nothing to do."""
+    """Prints what a verb did; `nothing` says why there may have been nothing to do."""
     facts = {"table": table, "version": done.version, "committed": done.committed}
     show_facts({**facts, **done.metrics}, output)
     if not done.committed:
         advise(f"nothing was committed: {nothing}")
     if done.skipped:
-        advise(f"{len(done.skipped)} left as they are: another writer was at work on them")
+        advise(f"{len(done.skipped)} left as they are: another writer changed them meanwhile")
 
 
-def show_json(value: Any) -> None:
-    """Print one JSON document on stdout."""
+def show_json(value: object) -> None:
+    """Prints one JSON document on stdout."""
     click.echo(_json(value, indent=True))
 
 
-def _json(value: Any, *, indent: bool) -> str:
+def _json(value: object, *, indent: bool) -> str:
     options = orjson.OPT_NON_STR_KEYS | (orjson.OPT_INDENT_2 if indent else 0)
     try:
         return orjson.dumps(value, option=options, default=_plain).decode()
     except TypeError:
-        # half a character (a name that is not UTF-8), or an integer of more than 64 bits
+        # orjson refuses half a character (of a name that is not UTF-8) and integers of more than 64 bits
         return json.dumps(value, indent=2 if indent else None, default=_plain)
 
 
 @contextmanager
 def progress(label: str) -> Iterator[Advance]:
-    """A bar on stderr while the block runs, if stderr is a terminal; else nothing."""
+    """Shows a bar on stderr while the block runs, if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
@@ -132,7 +132,7 @@ def progress(label: str) -> Iterator[Advance]:
 
 
 def write_page(target: str, page: str) -> None:
-    """Write a page to a file, or to stdout for '-'; a file that is there already is replaced."""
+    """Writes a page to a file, replacing it if it is there, or to stdout for '-'."""
     if target == "-":
         click.echo(page, nl=False)
         return
@@ -143,11 +143,8 @@ def write_page(target: str, page: str) -> None:
     advise(f"wrote {target}")
 
 
-def _plain(value: Any) -> Any:
-    """Returns what JSON has no form for, as text.
-
-    A whole decimal (an engine's wide integer) as a number.
-    """
+def _plain(value: object) -> object:
+    """Returns a value that JSON has no form for as text, but a whole decimal (a wide integer) as a number."""
     match value:
         case bytes():
             return value.hex()
@@ -157,11 +154,11 @@ def _plain(value: Any) -> Any:
             return str(value)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return value is None or (isinstance(value, int | float | Decimal) and not isinstance(value, bool))
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     match value:
         case None:
             return ""
@@ -185,9 +182,9 @@ def _facts(facts: Iterable[tuple[str, str]]) -> RichTable:
 
 
 def _is_too_narrow(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> bool:
-    """Returns a column gets some characters at least, or as many as it needs.
+    """Returns True if the terminal cannot give each column what it needs, or a few characters.
 
-    Else rows go below each other.
+    Rows are then printed one below the other.
     """
     widest = [max(map(len, (name, *column))) for name, *column in zip(columns, *cells, strict=True)]
     return sum(min(width, _NARROWEST) + 2 for width in widest) > _console().width
@@ -197,7 +194,7 @@ def _print(table: RichTable) -> None:
     console = _console()
     with console.capture() as capture:
         console.print(table)
-    # the last column is padded to its widest cell, which may be very wide
+    # rich pads the last column to its widest cell, which may be very wide
     lines = capture.get().splitlines()
     click.echo("\n".join(line.rstrip() for line in lines), color=True)
 

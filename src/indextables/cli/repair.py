@@ -1,4 +1,4 @@
-"""`indextables repair`: plan, repair, and put the new log in place of the old one."""
+"""`indextables repair`: plans and repairs, and puts the new log in place of the old one."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from indextables.storage import open_store
 @click.argument("log")
 @click.option("--at-location", "target", metavar="DIR", help="Write the new log here [LOG_repaired].")
 @click.option("--dry-run", is_flag=True, help="Show what would be kept and left out; write nothing.")
-@click.option("--no-validate", is_flag=True, help="Do not ask storage whether the splits exist.")
-@click.option("--drop-stats", is_flag=True, help="Leave the statistics of the splits out.")
+@click.option("--no-validate", is_flag=True, help="Do not look whether the splits are stored.")
+@click.option("--drop-stats", is_flag=True, help="Leave out the statistics of the splits.")
 @click.option("--fail-on-missing", is_flag=True, help="Write nothing if a split is missing.")
 @click.option(
-    "--parallelism", type=click.IntRange(min=1), help="Splits to ask for at the same time [4]."
+    "--parallelism", type=click.IntRange(min=1), help="How many splits to look for at a time [4]."
 )
 @settings_option
 @click.option(
-    "--replace", is_flag=True, help="Then put the new log in place of LOG, and keep LOG as LOG_backup."
+    "--replace", is_flag=True, help="Put the new log in place of LOG, and keep LOG as LOG_backup."
 )
-@click.option("--undo", is_flag=True, help="Put LOG_backup back in its place.")
+@click.option("--undo", is_flag=True, help="Put LOG_backup back in place of LOG.")
 @click.option(
-    "--allow-gap", is_flag=True, help="Replace even where a reader may find no log for a moment."
+    "--allow-gap", is_flag=True, help="Replace LOG even where a reader may find no log for a moment."
 )
 @format_option
 @click.pass_context
@@ -63,9 +63,9 @@ def repair(  # noqa: PLR0917 - one parameter for each option
     allow_gap: bool,
     output: OutputFormat,
 ) -> None:
-    """Rebuild a damaged or bloated transaction log elsewhere; LOG itself is only read.
+    r"""Rebuild a damaged or bloated transaction log in another directory; LOG itself is only read.
 
-    LOG is the log directory, not the table. With --replace an interrupted run is simply repeated.
+    LOG is the log directory, not the table. A run with --replace that was interrupted can be repeated.
 
     \b
     Example:
@@ -125,7 +125,7 @@ def _repair(here: str, there: str, options: dict[str, Any], output: OutputFormat
     return 1
 
 
-def _facts(plan: RepairPlan) -> dict[str, Any]:
+def _facts(plan: RepairPlan) -> dict[str, object]:
     return {
         "source_path": plan.source,
         "source_version": plan.version,
@@ -139,8 +139,8 @@ def _facts(plan: RepairPlan) -> dict[str, Any]:
     }
 
 
-def _details(plan: RepairPlan) -> dict[str, Any]:
-    """Returns what the counts count, in full."""
+def _details(plan: RepairPlan) -> dict[str, object]:
+    """Returns the lists behind the counts."""
     return {
         "missing": [one.path for one in plan.missing],
         "mismatched": [{"path": one.path, "reason": one.reason} for one in plan.mismatched],
@@ -160,10 +160,7 @@ def _findings(plan: RepairPlan) -> Iterator[dict[str, str]]:
 
 
 def _finished_before(here: str, there: str, *, allow_gap: bool) -> Swap | None:
-    """Returns the swap of a run that repaired already, or died while swapping.
-
-    None if there is nothing to swap yet.
-    """
+    """Returns the swap of a run that repaired before, or died while swapping; None if nothing is there to swap."""
     log, repaired = location_of(here, open_store), location_of(there, open_store)
     if log.local_path is None:
         return None

@@ -1,4 +1,4 @@
-"""`indextables sql`: our own statements, and queries through DuckDB, without a JVM."""
+"""`indextables sql`: the statements of IndexTables, and queries through DuckDB, without a JVM."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _SHOWN_ROWS = 1000
 
 @dataclass(frozen=True)
 class _Context:
-    """What our own statements need, from the command line."""
+    """What the statements of IndexTables need, from the command line."""
 
     config: Config
 
     def open_log(self, location: str) -> TransactionLog:
-        """Returns the log of a table; nothing is read yet."""
+        """Returns the log of a table, not read yet."""
         return TransactionLog(open_store(location), self.config)
 
 
@@ -56,7 +56,7 @@ def _show_usage(ctx: click.Context, _option: click.Parameter, wanted: bool) -> N
     is_eager=True,
     expose_value=False,
     callback=_show_usage,
-    help="Show how our own statements are written, and exit.",
+    help="Show how the statements of IndexTables are written, and exit.",
 )
 @format_option
 @click.pass_context
@@ -67,10 +67,10 @@ def sql(
     limit: int | None,
     output: OutputFormat,
 ) -> None:
-    """Run one statement: DESCRIBE, CHECKPOINT, PURGE, ANALYZE, OPTIMIZE, REPAIR … or a query.
+    r"""Run one statement: DESCRIBE, CHECKPOINT, PURGE, ANALYZE, OPTIMIZE, REPAIR … or a query.
 
-    Our own statements are written as in Spark. Anything else is DuckDB's SQL with the table written as
-    indextables.`path`, and needs the extra [duckdb]. STATEMENT "-" is read from stdin.
+    The statements of IndexTables are written as in Spark. Anything else is DuckDB's SQL with the table
+    written as indextables.`path`, and needs the extra [duckdb]. STATEMENT "-" is read from stdin.
 
     \b
     Example:
@@ -97,7 +97,7 @@ def _run(text: str, settings: dict[str, str]) -> pa.Table:
 
 
 def _failed(rows: pa.Table) -> bool:
-    """REPAIR answers with a row also where it failed."""
+    """Returns True for the row that REPAIR answers with where it failed."""
     is_repair = rows.column_names == REPAIR_COLUMNS.names
     return is_repair and any(status.startswith("ERROR") for status in rows.column("status").to_pylist())
 
@@ -109,8 +109,8 @@ def _query(text: str) -> pa.Table:
         query: Any = import_module("indextables.engines.duckdb.query").query
     except MissingDependencyError as error:
         raise MissingDependencyError(
-            "this is not a statement of ours, and queries need DuckDB, which is not installed",
-            hint=f"{error.hint}; our own statements: {', '.join(_first_words())}",
+            "this is no statement of IndexTables, and queries need DuckDB, which is not installed",
+            hint=f"{error.hint}; the statements of IndexTables: {', '.join(_first_words())}",
         ) from error
     return query(text)
 

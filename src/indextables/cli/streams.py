@@ -1,4 +1,4 @@
-"""Stdout, stderr and the library's messages, made safe for whatever they are connected to."""
+"""Makes stdout, stderr and the library's messages safe for whatever they are connected to."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)
 
 
 def advise(message: str) -> None:
-    """Says something to the person on stderr, where it cannot get into a pipe."""
+    """Prints a message for a person on stderr, where it cannot get into a pipe."""
     click.echo("\n".join(map(visible, message.split("\n"))), err=True)
 
 
 def prepare_streams() -> None:
-    """A stream that is closed swallows what is written; one of few characters escapes the others."""
+    """Keeps printing from failing: a closed stream swallows text, one of few characters escapes the others."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -33,14 +33,14 @@ def prepare_streams() -> None:
 
 
 def silence_stdout() -> None:
-    """Nothing more can be written: not even what Python flushes when it ends."""
+    """Sends stdout nowhere, so that even what Python flushes when it ends cannot fail."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
 
 
 class _Messages(logging.Handler):
-    """Messages of the library as advice; errors are left to whoever raises them."""
+    """Shows messages of the library as advice; errors are left to the code that raises them."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.levelno < logging.ERROR:
@@ -49,7 +49,7 @@ class _Messages(logging.Handler):
 
 @contextmanager
 def messages_shown(verbose: int) -> Iterator[None]:
-    """Warnings always; with -v what was planned and done, with -vv every reason."""
+    """Shows warnings while the block runs; with -v also what was planned and done, with -vv each reason."""
     logger, handler = logging.getLogger("indextables"), _Messages()
     before = logger.level
     logger.setLevel(_LEVELS[min(verbose, len(_LEVELS) - 1)])

@@ -19,7 +19,7 @@ from indextables.table.table import Table
 @click.argument("directory")
 @format_option
 def convert(directory: str, output: OutputFormat) -> None:
-    """Adopt a directory of Parquet files where it is: a log with statistics is added, no file is touched.
+    r"""Make a table of a directory of Parquet files: a log with statistics is added, no file is touched.
 
     Directories such as day=2024-01-01 become partitions.
 
@@ -63,7 +63,7 @@ def compact(  # noqa: PLR0917 - one parameter for each option
     settings: dict[str, str],
     output: OutputFormat,
 ) -> None:
-    """Fold what upserts and deletes wrote into new base files, so that reading merges nothing.
+    r"""Write slices with delta files as new base files, so that reading them merges nothing.
 
     The rows stay the same, and so do older versions until they are vacuumed.
 
@@ -76,16 +76,20 @@ def compact(  # noqa: PLR0917 - one parameter for each option
         done = Table(table).compact(
             where, min_logs=min_logs, min_percent=min_percent, progress=advance, options=settings
         )
-    show_commit(table, done, output, "no slice has log files enough")
+    show_commit(table, done, output, "no slice has enough delta files")
 
 
 @click.command()
 @click.argument("table")
 @click.option("--version", type=click.IntRange(min=0), metavar="N", help="The version to go back to.")
-@click.option("--timestamp", metavar="TIME", help="Or the moment, such as 2024-05-01T12:00:00Z.")
+@click.option(
+    "--timestamp",
+    metavar="TIME",
+    help="The moment to go back to instead, such as 2024-05-01T12:00:00Z.",
+)
 @format_option
 def restore(table: str, version: int | None, timestamp: str | None, output: OutputFormat) -> None:
-    """Make the table what it was at a version or a moment, in a new version that can itself be undone.
+    r"""Bring back the table as it was at a version or a moment, in a new version that can be undone.
 
     \b
     Example:
@@ -93,9 +97,9 @@ def restore(table: str, version: int | None, timestamp: str | None, output: Outp
       indextables restore ./articles --timestamp "2024-05-01 12:00:00"
     """
     if (version is None) == (timestamp is None):
-        raise click.UsageError("say --version or --timestamp, one of them")
+        raise click.UsageError("give either --version or --timestamp")
     done = Table(table).restore(version, timestamp=timestamp)
-    show_commit(table, done, output, "the table is what it was then")
+    show_commit(table, done, output, "the table is already as it was then")
 
 
 @click.command()
@@ -105,7 +109,7 @@ def restore(table: str, version: int | None, timestamp: str | None, output: Outp
 )
 @format_option
 def rollback(table: str, version: int, output: OutputFormat) -> None:
-    """Undo what one version did and keep what came after; an error names a later version in the way.
+    r"""Undo what one version did and keep what came after. An error names the later version that prevents it.
 
     \b
     Example:

@@ -230,7 +230,7 @@ def test_repair_cannot_do_without_a_log_file(tmp_path, number):
     table = sliced(tmp_path / "t")
     open_store(tmp_path / "t").delete(table.snapshot().splits()[number].path)
     result, target = repaired(table, tmp_path)
-    assert result.status.startswith("ERROR: log files of slices")
+    assert result.status.startswith("ERROR: delta files are not stored")
     assert not target.exists()
 
 
@@ -239,7 +239,7 @@ def test_repair_cannot_do_without_a_base_that_other_files_complete(tmp_path):
     table = sliced(tmp_path / "t")
     open_store(tmp_path / "t").delete(table.snapshot().splits()[0].path)
     result, target = repaired(table, tmp_path)
-    assert result.status.startswith("ERROR: files whose rows are completed by others")
+    assert result.status.startswith("ERROR: files that delta files set columns of")
     assert not target.exists()
     whole = sliced(tmp_path / "r", mode="record")
     open_store(tmp_path / "r").delete(whole.snapshot().splits()[0].path)

@@ -1,1 +1,1 @@
-"""Tables and pages for people."""
+"""Reports on a table for people: text and HTML pages."""

@@ -1,4 +1,4 @@
-"""What would make a table better, each with the command that does it."""
+"""What would make a table better, with the command that does it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _BOUND: Final = "spark.indextables.stats.truncation.strategy=bound"
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What was noticed, and what to run; the command is empty where there is none."""
+    """What was noticed, and the command to run; it is empty if there is none."""
 
     what: str
     command: str
 
 
 def advice_for(report: TableReport) -> list[Advice]:
-    """Nothing for a table that is fine as it is."""
+    """Returns advice for a table; none if it is fine as it is."""
     path = shlex.quote(report.uri.removeprefix("file://"))
     return [*_statistics(report, path), *_layout(report, path), *_log(report, path)]
 
@@ -35,13 +35,13 @@ def _statistics(report: TableReport, path: str) -> Iterator[Advice]:
         names = _names(lacking)
         columns = " ".join(f"--column {shlex.quote(c.reach.column)}" for c in lacking[:_MOST_COLUMNS])
         yield Advice(
-            f"some splits have no statistics of {names}: conditions on them read these splits",
+            f"some splits have no statistics of {names}, so conditions on them read these splits",
             f"indextables analyze {path} {columns}",
         )
     dropped = [column for column in report.columns if column.dropped]
     if dropped:
         yield Advice(
-            f"the values of {_names(dropped)} are too long for the log: conditions on them skip nothing; "
+            f"the values of {_names(dropped)} are too long for the log, so conditions on them skip nothing; "
             f"with the setting {_BOUND} they would skip by prefix",
             f"indextables analyze {path} --rebuild --set {_BOUND}",
         )
@@ -50,7 +50,7 @@ def _statistics(report: TableReport, path: str) -> Iterator[Advice]:
 def _layout(report: TableReport, path: str) -> Iterator[Advice]:
     if report.log_files:
         yield Advice(
-            f"{counted(report.log_files, 'log file')} of upserts and deletes are merged by every reader",
+            f"every reader merges {counted(report.log_files, 'delta file')} of upserts and deletes",
             f"indextables compact {path}",
         )
         return
@@ -58,8 +58,8 @@ def _layout(report: TableReport, path: str) -> Iterator[Advice]:
     packed = report.partitions + total // report.target_bytes + 1
     if report.small_files >= _FEW and report.snapshot.num_files > 2 * packed:
         yield Advice(
-            f"{counted(report.small_files, 'split')} of {report.snapshot.num_files:,} are smaller than "
-            f"they need be; about {packed} of {human_bytes(report.target_bytes)} would hold the same rows",
+            f"{counted(report.small_files, 'split')} of {report.snapshot.num_files:,} are small; "
+            f"about {packed} of {human_bytes(report.target_bytes)} would hold the same rows",
             f"indextables optimize {path}",
         )
 

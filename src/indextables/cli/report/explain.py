@@ -1,10 +1,10 @@
-"""Why a condition keeps the splits it keeps: part by part, column by column, split by split."""
+"""Why a condition keeps the splits it keeps: piece by piece, column by column, split by split."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -26,12 +26,12 @@ Joint: TypeAlias = Literal["AND", "OR"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """A part of the condition, and how many splits it would keep if it stood alone."""
+    """A piece of the condition, and how many splits it would keep alone."""
 
     depth: int
     condition: str
     joint: Joint | None
-    """How the parts below it are joined; None for a part that stands for itself."""
+    """How the pieces below it are joined; None for a piece without any."""
     kept: int
     why: str
     """What kept it from skipping more; empty if nothing did."""
@@ -41,7 +41,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One split: kept or skipped, and what the log knows that decided it."""
+    """Whether one split is kept or skipped, and what the log knows that decided it."""
 
     path: str
     kept: bool
@@ -50,7 +50,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The parts of a condition in the order they were written, and the columns they read."""
+    """The pieces of a condition in the order they were written, and the columns they read."""
 
     snapshot: Snapshot
     report: PruneReport
@@ -60,17 +60,17 @@ class Explanation:
     columns: tuple[ColumnReach, ...]
 
     def verdicts(self, limit: int | None = None) -> Iterator[Verdict]:
-        """Yields what was decided of each split, in the table's order."""
+        """Yields the verdict on each split, in the table's order."""
         index, legs = self.snapshot.index(), _legs(self.steps)
         for at, key in enumerate(self.snapshot.column("key").slice(0, limit).to_pylist()):
             kept = bool(self.mask[at])
             decisive = legs if kept else [leg for leg in legs if not leg.mask[at]]
-            # no leg alone may exclude it, and yet two of them together leave no value
+            # no piece alone may exclude it, and yet two together leave no value
             yield Verdict(key, kept, _why(decisive or legs, at, index))
 
 
 def _legs(steps: Sequence[Step]) -> Sequence[Step]:
-    """Returns the parts each of which alone can skip a split."""
+    """Returns the pieces that can skip a split alone."""
     return [step for step in steps if step.depth == 1] if steps[0].joint == "AND" else steps[:1]
 
 
@@ -100,7 +100,7 @@ def explain(
 
 
 def _steps(condition: Predicate, snapshot: Snapshot, timezone: str) -> Iterator[Step]:
-    """Yields the parts from the outside in; a NOT is moved inwards, where it can be read."""
+    """Yields the pieces from the outside in; a NOT is moved inwards."""
     stack: list[tuple[Predicate, int]] = [(condition, 0)]
     index = snapshot.index()
     while stack:
@@ -134,7 +134,7 @@ def _negated(node: Predicate) -> Predicate:
 
 def _obstacle(bound: Predicate, index: ColumnStatsIndex, mask: FileMask) -> str:
     found: list[str] = []
-    inner: Any = bound.child if isinstance(bound, Not) else bound
+    inner = bound.child if isinstance(bound, Not) else bound
     if isinstance(inner, Opaque):
         found.append(inner.why or "statistics cannot answer it")
     for path in columns_of(bound):

@@ -1,10 +1,10 @@
-"""The report of a table as one HTML page that needs nothing else: no script, no font, no network."""
+"""The report of a table as one HTML page that needs no script, no font and no network."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -30,7 +30,7 @@ code { font: .9em ui-monospace, monospace; } small { opacity: .7; }
 
 
 def html_page(report: TableReport) -> str:
-    """Returns the page; every text of the table is escaped."""
+    """Returns the page, with every text of the table escaped."""
     snapshot, log = report.snapshot, report.log
     facts = [
         ("version", f"{snapshot.version:,}", human_moment(snapshot.timestamp_ms) or ""),
@@ -62,13 +62,13 @@ def html_page(report: TableReport) -> str:
 
 
 def _files(report: TableReport) -> str:
-    logs = f", {counted(report.log_files, 'log file')} of them" if report.log_files else ""
+    logs = f", {counted(report.log_files, 'delta file')} of them" if report.log_files else ""
     return human_bytes(report.snapshot.total_bytes) + logs
 
 
 def _share(saved: int, report: TableReport) -> str:
     whole = saved + report.log.total_bytes
-    return f"{saved / whole:.1%} of what the log would be" if saved else ""
+    return f"{saved / whole:.1%} of the log's size without it" if saved else ""
 
 
 def _fact(name: str, value: str, more: str) -> str:
@@ -82,7 +82,7 @@ def _section(title: str, body: str) -> str:
 def _advice(report: TableReport) -> str:
     found = advice_for(report)
     if not found:
-        return "<p>Nothing that this report looks at.</p>"
+        return "<p>Nothing that this report checks.</p>"
     items = (f"<li>{escape(one.what)}<br><code>{escape(one.command)}</code></li>" for one in found)
     return f"<ul>{''.join(items)}</ul>"
 
@@ -127,7 +127,7 @@ def _history(report: TableReport) -> str:
     return _table(("version", "committed", "operation", "commit", "metrics"), rows)
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
 
 

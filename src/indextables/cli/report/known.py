@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 import pyarrow.compute as pc
@@ -12,6 +12,7 @@ from indextables.cli.report.words import visible
 from indextables.core.prune.index import ColumnStats, ColumnStatsIndex
 from indextables.core.prune.source import FileMask, is_null
 from indextables.core.stats.values import Omit, encode_value
+from indextables.core.stats.wire import Physical
 from indextables.core.types import DataType, FieldPath, PrimitiveType, path_text, resolve, type_name
 
 _LONGEST: Final = 40
@@ -20,7 +21,7 @@ _END: Final = "\N{HORIZONTAL ELLIPSIS}"
 
 @dataclass(frozen=True, slots=True)
 class ColumnReach:
-    """How far the statistics of one column reach, over all splits."""
+    """What the statistics of one column say over all splits."""
 
     column: str
     type: str
@@ -30,13 +31,13 @@ class ColumnReach:
     with_nulls: int
     """Splits that may hold a NULL."""
     shortened: int
-    """Splits with a bound that is a prefix only."""
+    """Splits with a cut bound."""
     missing: int
     """Splits that no condition on this column's values can skip."""
 
 
 def column_reach(index: ColumnStatsIndex, path: FieldPath) -> ColumnReach:
-    """Returns the column over the whole table."""
+    """Returns what is known of the column over the whole table."""
     stats = index.column(path)
     dtype = type_of(index, path)
     cut = stats.may_value & ~stats.missing & ~(stats.lo_exact & stats.hi_exact)
@@ -77,15 +78,16 @@ def type_of(index: ColumnStatsIndex, path: FieldPath) -> DataType:
     return resolve(index.source.schema, path, case_sensitive=True)[1]
 
 
-def _extreme(stats: ColumnStats, side: Literal["lo", "hi"]) -> Any:
+def _extreme(stats: ColumnStats, side: Literal["lo", "hi"]) -> Physical | None:
     """Returns the least lower or greatest upper bound; None if a split with values lacks that bound."""
     bounds = getattr(stats, side)
     if (stats.may_value & is_null(bounds)).any():
         return None
-    return (pc.min if side == "lo" else pc.max)(bounds).as_py()
+    found: Physical | None = (pc.min if side == "lo" else pc.max)(bounds).as_py()
+    return found
 
 
-def _shown(value: Any, dtype: DataType) -> str | None:
+def _shown(value: Physical | None, dtype: DataType) -> str | None:
     if value is None:
         return None
     if dtype == PrimitiveType("boolean"):

@@ -1,13 +1,14 @@
-"""One table at a glance: its files, its log, how far statistics reach, and what could be better."""
+"""A table at a glance: its files, its log, its statistics, and what could be better."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -35,13 +36,13 @@ LARGEST: Final = "over 128 MB"
 
 @dataclass(frozen=True, slots=True)
 class ColumnReport:
-    """One column: its reach, and how well the splits are told apart by it."""
+    """One column: its statistics, and how well they tell the splits apart."""
 
     reach: ColumnReach
     splits: int
-    """Splits that hold rows: a log of deleted keys is none."""
+    """Splits that hold rows; a delete delta file holds none."""
     orderable: bool
-    """Whether its type has an order, so that there could be bounds."""
+    """Whether its type has an order, so that it can have bounds."""
     dropped: int
     """Splits whose bounds were left out for their length."""
     point_reads: float | None
@@ -50,7 +51,7 @@ class ColumnReport:
 
 @dataclass(frozen=True, slots=True)
 class LogReport:
-    """The transaction log as files."""
+    """The files of the transaction log."""
 
     commits: int
     checkpoints: int
@@ -64,18 +65,18 @@ class LogReport:
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """Everything the report shows."""
+    """Everything that the report shows."""
 
     uri: str
     snapshot: Snapshot
     rows: int | None
-    """None where a split does not say, or log files have to be merged first."""
+    """None if a split does not say, or if delta files have to be merged first."""
     log_files: int
-    """Files of upserts and deletes that wait to be compacted."""
+    """Delta files, which wait to be compacted."""
     sizes: Mapping[str, int]
     """Files by size class."""
     small_files: int
-    """Files an OPTIMIZE would pack together with others."""
+    """Files that an OPTIMIZE would pack together with others."""
     target_bytes: int
     checkpoint_interval: int
     partitions: int
@@ -91,10 +92,7 @@ def table_report(
     storage_options: Mapping[str, object] | None = None,
     recent: int = 20,
 ) -> TableReport:
-    """Returns the newest version of a table and its `recent` commits.
-
-    Reads the log and no data file.
-    """
+    """Returns a report on the newest version of a table and its `recent` commits, from its log alone."""
     store = open_store(path, options=storage_options) if isinstance(path, str | Path) else path
     table = Table(store)
     snapshot, history = table.snapshot(), table.history()
@@ -125,7 +123,7 @@ def _rows(snapshot: Snapshot) -> int | None:
     return None if counts.null_count else pc.sum(counts).as_py() or 0
 
 
-def _by_size(sizes: Any) -> dict[str, int]:
+def _by_size(sizes: npt.NDArray[np.int64]) -> dict[str, int]:
     ends = [end * _MEGABYTE for end, _ in SIZES]
     counts = np.bincount(np.searchsorted(ends, sizes, side="right"), minlength=len(SIZES) + 1)
     return dict(zip([*(name for _, name in SIZES), LARGEST], counts.tolist(), strict=True))
@@ -155,7 +153,7 @@ def _columns(snapshot: Snapshot) -> list[ColumnReport]:
 
 
 def _point_reads(index: ColumnStatsIndex, path: FieldPath) -> float | None:
-    """Asked for some of the lower bounds, which lie where the rows are."""
+    """Returns how many splits an equality reads on average, over some lower bounds, which lie where the rows are."""
     stats, space = index.column(path), index.space(path)
     known = np.flatnonzero(stats.may_value & ~stats.missing & np.asarray(stats.lo.is_valid()))
     if not len(known):

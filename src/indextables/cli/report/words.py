@@ -6,7 +6,7 @@ import datetime as dt
 import re
 from typing import Final
 
-# What a terminal may obey instead of showing: control characters, and those that turn the direction of text.
+# Characters that a terminal may obey instead of showing: controls, and those that turn the direction of text.
 _UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -27,7 +27,7 @@ def human_bytes(count: int) -> str:
 
 
 def human_moment(milliseconds: int | None) -> str | None:
-    """Milliseconds since 1970 as ISO text; as they are if no calendar has that day.
+    """Returns milliseconds since 1970 as ISO text, or as they are if the calendar ends before.
 
     >>> human_moment(0), human_moment(None), human_moment(10**18)
     ('1970-01-01T00:00:00.000+00:00', None, '1000000000000000000 ms')
@@ -51,7 +51,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def visible(text: str) -> str:
-    r"""Returns the text with every character a terminal would obey written out.
+    r"""Returns the text with every character that a terminal would obey written out.
 
     >>> print(visible("red: \x1b[31m, line: \n, half: \udcff"))
     red: \x1b[31m, line: \n, half: \udcff

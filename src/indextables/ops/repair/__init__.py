@@ -1,4 +1,4 @@
-"""Rebuild a log from what is left of it, elsewhere, without ever touching the source."""
+"""Rebuilds a log from what is left of it, in another directory; the source is never touched."""
 
 from indextables.ops.repair.findings import Excluded, Finding
 from indextables.ops.repair.plan import RepairPlan, plan_repair

@@ -1,4 +1,4 @@
-"""What a log directory holds, file by file: every one is looked at, none is believed by its name."""
+"""What a log directory holds, file by file: each one is read, and none is believed by its name."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from indextables.ops.repair.log_location import LogLocation
 from indextables.ops.repair.unpack import read_chunks
 from indextables.storage.base import ObjectMeta
 
-# One file of a log, as far as it can be judged by itself.
+# One file of a log, judged by itself.
 
 
 @dataclass(frozen=True, slots=True)
 class FileEvidence:
-    """One commit or checkpoint: whether it is whole, and what its last line says of it."""
+    """One commit or checkpoint: whether it is whole, and what its last line says."""
 
     file: LogFile
     verdict: Verdict
@@ -44,11 +44,11 @@ class FileEvidence:
 
     @property
     def usable(self) -> bool:
-        """Nothing is known against this file; whoever wrote it."""
+        """Returns True if nothing is known against this file, whoever wrote it."""
         return not self.findings
 
 
-# Is a checkpoint the state of the version its name says? A copy under another name is intact and wrong.
+# A checkpoint must be the state of the version in its name: a copy under another name is intact but wrong.
 
 
 def with_true_names(
@@ -56,7 +56,7 @@ def with_true_names(
 ) -> tuple[FileEvidence, ...]:
     """Returns the checkpoints, each with a finding if it is, or may be, the state of another version.
 
-    Believing such a name would lose every commit between the two versions.
+    Believing its name would lose every commit between the two versions.
     """
     versions = _versions_by_id(commits)
     ids = {(c.file.version, c.info.commit_id) for c in checkpoints}
@@ -70,7 +70,7 @@ def with_true_names(
 
 
 def _versions_by_id(commits: Mapping[int, tuple[FileEvidence, ...]]) -> dict[str, int]:
-    """Returns which version a commit id is; a commit also names the one before it."""
+    """Returns the version of each commit id; a commit also names the id of the one before it."""
     found: dict[str, int] = {}
     for version, files in commits.items():
         for file in files:
@@ -91,7 +91,7 @@ def _why_not(
 ) -> str | None:
     version, commit_id = checkpoint.file.version, checkpoint.info.commit_id
     if commit_id is None:
-        # Cleanup deletes oldest first: commits below, but not its own, mean that something is lost.
+        # Cleanup deletes the oldest first. If older commits are there but not this one, something is lost.
         if version not in commits and any(older < version for older in commits):
             return f"version {version} is missing, and nothing proves that this is its state"
         return None
@@ -105,12 +105,12 @@ def _why_not(
 
 _TRAILER: Final = b'{"commitInfo":'
 _MANY: Final = 20
-"""After so many bad lines of one file the rest of it says nothing new."""
+"""The number of bad lines to report for one file; more would say nothing new."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The whole directory."""
+    """The whole log directory."""
 
     location: LogLocation
     listing: Listing
@@ -120,24 +120,24 @@ class Evidence:
     hint: int | None
     hint_problem: str | None = None
     highest_name: int = -1
-    """The highest version that a name in a local directory has, of whatever kind the entry is."""
+    """The highest version in any name of a local directory, whatever kind of entry has it."""
 
     @property
     def newest(self) -> int:
-        """Returns the highest version that any commit, checkpoint or part names, or the pointer does."""
+        """Returns the highest version that a commit, a checkpoint, a part or the hint names."""
         named = (file.version for file in self.listing.parts)
         hint = -1 if self.hint is None else self.hint
         return max([self.listing.newest, hint, self.highest_name, *named])
 
     def files(self) -> Iterator[FileEvidence]:
-        """Yields everything that was looked at."""
+        """Yields every file that was read."""
         for files in self.commits.values():
             yield from files
         yield from self.checkpoints
 
 
 def gather(location: LogLocation, parallelism: int) -> Evidence:
-    """Reads every file of the log once, so many at a time."""
+    """Reads every file of the log once, `parallelism` of them at a time."""
     listing = list_log(location.store, location.names)
     hint, problem = _read_hint(location)
     listed = [file for _, files in sorted(listing.commits.items()) for file in files]
@@ -154,7 +154,10 @@ def gather(location: LogLocation, parallelism: int) -> Evidence:
 
 
 def _highest_name(location: LogLocation) -> int:
-    """Returns a listing passes over a link to nowhere, but a commit had that name: its disk may not be there today."""
+    """Returns the highest version in the names of a local directory; -1 if there is none.
+
+    A listing passes over a link to nowhere, but a commit had that name: its disk may only be missing now.
+    """
     here = location.local_path
     if here is None or not here.is_dir():
         return -1
@@ -179,7 +182,7 @@ def _read_hint(location: LogLocation) -> tuple[int | None, str | None]:
 
 
 def examine(location: LogLocation, file: LogFile) -> FileEvidence:
-    """Returns the verdict on one file: the same as `trailer.verify`, without ever holding all of it."""
+    """Returns the verdict on one file, as `trailer.verify` would, without holding all of it in memory."""
     reader = _Reader()
     try:
         for chunk in read_chunks(location.store, file):
@@ -201,7 +204,7 @@ def _of(verdict: Torn, file: LogFile) -> Finding:
 
 
 class _Reader:
-    """Counts and checks everything but the last line, which stays in hand: it may be the trailer."""
+    """Counts and checks every line but the last, which is kept because it may be the trailer."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -211,7 +214,7 @@ class _Reader:
         self._last = b""
 
     def feed(self, chunk: bytes) -> None:
-        """Lines that are whole, as `read_chunks` cuts them."""
+        """Takes the next whole lines, as `read_chunks` cuts them."""
         self.size += len(chunk)
         self._blank &= chunk.isspace()
         start = 0
@@ -222,7 +225,7 @@ class _Reader:
             self._last = text[start:]
             self._crc_of_all, self._all_lines = self._crc, self._lines
         rest = chunk[start:]
-        # blank lines count only if something follows them
+        # blank lines count only if another line follows them
         self._crc_of_all = zlib.crc32(rest, self._crc_of_all)
         self._all_lines += count_lines(rest, len(rest))
 
@@ -238,16 +241,16 @@ class _Reader:
         if info is None or info.crc32 is None:
             return Unverified()
         if info.crc32 != self._crc:
-            reason = "the checksum in the last line does not fit the lines before it"
+            reason = "the checksum in the last line does not match the lines before it"
             return Torn(reason, self._lines + 1)
         if info.actions != self._lines:
-            reason = f"the last line counts {info.actions} actions, there are {self._lines}"
+            reason = f"the last line counts {info.actions} actions, but there are {self._lines}"
             return Torn(reason, self._lines + 1)
         return Whole(info)
 
 
 def _bad_lines(location: LogLocation, file: LogFile) -> Iterator[Finding]:
-    """Yields lines that are no action at all; what an action says is judged when it is read."""
+    """Yields lines that are no action at all; what an action says is judged when it is replayed."""
     first, found = 1, 0
     for chunk in read_chunks(location.store, file):
         for number, text in written_lines(chunk, first):
@@ -271,14 +274,14 @@ def _why_no_action(text: bytes, position: LinePosition) -> str | None:
 
 
 def commit_of(evidence: Evidence, version: int) -> FileEvidence | None:
-    """Returns the one file to believe for a version; RepairError if two whole ones differ."""
+    """Returns the one file to believe for a version; RepairError if there are two whole ones that differ."""
     files = evidence.commits.get(version, ())
     if len(files) < 2:
         return files[0] if files else None
     first, second = files
     if _same_text(evidence.location, first.file, second.file):
         return first
-    # A torn copy is no second opinion, as long as all it says is the beginning of the other.
+    # A torn copy does not count if it is the beginning of the other.
     for torn, other in ((first, second), (second, first)):
         if (
             not torn.usable
@@ -293,7 +296,7 @@ def commit_of(evidence: Evidence, version: int) -> FileEvidence | None:
 
 
 def _same_text(location: LogLocation, one: LogFile, two: LogFile, *, short: bool = False) -> bool:
-    """Returns True if the texts are equal (with `short`: if the first is how the second begins)."""
+    """Returns True if the texts are equal or, with `short`, if the second begins with the first."""
     try:
         left, right = (b"".join(read_chunks(location.store, file)) for file in (one, two))
     except (zlib.error, EOFError):

@@ -1,4 +1,4 @@
-"""What is wrong with a log, each with the place where it shows."""
+"""What is wrong with a log, and where."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from indextables.errors import RepairError
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something in the log that cannot be read; `line` is 0 where a file as a whole is meant."""
+    """Something in the log that cannot be read; `line` is 0 if the file as a whole is meant."""
 
     file: str
     line: int
     reason: str
     needed: bool = True
-    """False if the state of the table follows from other files of the log."""
+    """False if other files of the log are enough for the state of the table."""
 
     def __str__(self) -> str:
         where = f"{self.file}, line {self.line}" if self.line else self.file
@@ -25,12 +25,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Excluded:
-    """A split the log names that is not in storage as the log describes it."""
+    """A split that the log names but that is not stored as the log describes it."""
 
     path: str
     reason: str
     is_log: bool = False
-    """True for a log file of a slice, whose rows replace or delete rows of older files."""
+    """True for a delta file, whose rows replace or delete rows of older files."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}"
@@ -40,14 +40,14 @@ _SHOWN = 100
 
 
 def listed(things: Iterable[object]) -> str:
-    """Returns all of them, or the first hundred and how many more there are."""
+    """Returns all of them as text, or the first hundred and how many more there are."""
     texts = [str(thing) for thing in things]
     more = f"; and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
     return "; ".join(texts[:_SHOWN]) + more
 
 
 def incomplete(findings: Iterable[Finding]) -> RepairError:
-    """Returns the error for a log that cannot be proven complete."""
+    """Returns the error for a log that cannot be proved complete."""
     found = tuple(findings)
     return RepairError(
         f"the log is not complete: {listed(found)}",
@@ -59,10 +59,10 @@ def incomplete(findings: Iterable[Finding]) -> RepairError:
 
 
 def disagreement(message: str, file: str) -> RepairError:
-    """Returns the error for two intact sources that tell different stories: no program can say which is true."""
+    """Returns the error for two intact sources that disagree, of which no program can say which is right."""
     return RepairError(
         message,
-        hint="find out who wrote which; move the wrong file out of the log, then repair again",
+        hint="find out which writer wrote which file, move the wrong one out of the log, then repair again",
         file=file,
         line=0,
     )

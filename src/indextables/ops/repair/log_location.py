@@ -1,4 +1,4 @@
-"""Where a log is: its table's store and the name of its directory in there."""
+"""Where a log is: the store of its table and the name of its directory in there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from indextables.storage.location import Location, root_of
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/]*)/(.+)", re.DOTALL)
 
 Opener: TypeAlias = Callable[[str], LogStore]
-"""From the URI of a table to its store; an engine may bring its own, with its own credentials."""
+"""Returns the store of the table at a URI; an engine may bring its own, with its own credentials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ class LogLocation:
 
     @property
     def local_path(self) -> Path | None:
-        """Returns the directory itself, if it is on this machine."""
+        """Returns the directory if it is on this machine, else None."""
         return Path(self.location.path) if self.location.family == "file" else None
 
     @property
     def address(self) -> str:
-        """Returns where it is, however the user spelled it."""
+        """Returns the location, spelled the same however the user wrote it."""
         here = self.local_path
         return self.uri.rstrip("/") if here is None else str(here)
 
@@ -52,7 +52,7 @@ class LogLocation:
 
 
 def opener_with(storage_options: Mapping[str, object] | None) -> Opener:
-    """Stores of this library's own, with these credentials and endpoints."""
+    """Returns an opener of this library's own stores, with these credentials and endpoints."""
     return partial(open_store, options=storage_options)
 
 
@@ -80,11 +80,11 @@ def _of_another_scheme(uri: str) -> Location | None:
 
 
 def check_apart(source: LogLocation, target: LogLocation) -> None:
-    """Raises if writing to the target could touch the source: it is the same location, or one holds the other."""
+    """Raises RepairError if writing to the target could touch the source: they are the same, or one contains the other."""
     one, two = _real(source.location), _real(target.location)
     if one.startswith(two) or two.startswith(one):
         raise RepairError(
-            f"the target {target.uri!r} and the source {source.uri!r} are not apart from each other",
+            f"the target {target.uri!r} and the source {source.uri!r} overlap",
             hint="repair never writes into its source: choose a new directory beside it",
             source=source.uri,
             target=target.uri,

@@ -1,4 +1,4 @@
-"""Writing the new log: two commits, a checkpoint, and the pointer last; a failed run leaves nothing."""
+"""Writes the new log: two commits, a checkpoint, and the hint last. A failed run leaves nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import uuid
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from indextables.errors import ObjectExistsError, ObjectNotFoundError, RepairError, StorageError
 from indextables.log.open.checkpoint import Format, add_lines, write_checkpoint, write_hint
@@ -26,7 +26,7 @@ _LAST: Final = 1
 
 
 def check_target(source: LogLocation, target: LogLocation) -> list[str]:
-    """Leftovers in the target of a repair of this source that died.
+    """Returns what an earlier repair of this source left in the target when it was killed.
 
     RepairError if there is anything else.
     """
@@ -43,8 +43,8 @@ def check_target(source: LogLocation, target: LogLocation) -> list[str]:
 def _is_unfinished(source: LogLocation, target: LogLocation, found: Iterable[str]) -> bool:
     """Returns True for exactly what a repair of this source leaves when it is killed before its last step.
 
-    The pointer is that last step, and the first commit says whose repair it is. So nothing that is removed
-    here could not be written again from the same source.
+    The hint is that last step, and the first commit names the source. So whatever is removed here can be
+    written again from the same source.
     """
     names = target.names
     first = names.commit(0)
@@ -56,7 +56,7 @@ def _is_unfinished(source: LogLocation, target: LogLocation, found: Iterable[str
 
 
 def origin_of(location: LogLocation) -> Mapping[str, object] | None:
-    """Returns what the first commit of a repaired log says of its source; None for every other log."""
+    """Returns what the first commit of a repaired log says of its source; None for any other log."""
     try:
         body = read_body(location.store, LogFile("commit", 0, WIDTH, location.names.commit(0)))
     except ObjectNotFoundError:
@@ -66,9 +66,9 @@ def origin_of(location: LogLocation) -> Mapping[str, object] | None:
 
 
 def write_log(plan: RepairPlan, snapshot: Snapshot, target: LogLocation, form: Format) -> None:
-    """The new log, read back and compared before its pointer is set.
+    """Writes the new log and compares it, read back, with the plan before its hint is set.
 
-    `form` is that of its checkpoint.
+    `form` is the form of its checkpoint.
     """
     ids = uuid.uuid4().hex, uuid.uuid4().hex
     now = max(time.time_ns() // 1_000_000, (snapshot.timestamp_ms or 0) + 1)
@@ -87,7 +87,7 @@ def write_log(plan: RepairPlan, snapshot: Snapshot, target: LogLocation, form: F
 
 
 def remove(target: LogLocation, commit_id: str) -> None:
-    """Takes back what this run wrote, the first commit last: until then it says whose leftovers these are."""
+    """Deletes what this run wrote, the first commit last: until then it tells whose files these are."""
     first = target.names.commit(0)
     try:
         keys = sorted((meta.key for meta in target.store.list(target.names.prefix)), reverse=True)
@@ -96,7 +96,7 @@ def remove(target: LogLocation, commit_id: str) -> None:
         for key in keys:
             target.store.delete(key)
     except StorageError:
-        return  # the reason of the failure matters more; the next run removes the leftovers
+        return  # the first failure matters more; the next run removes the leftovers
 
 
 def _is_mine(target: LogLocation, key: str, commit_id: str) -> bool:
@@ -109,7 +109,7 @@ def _put(target: LogLocation, version: int, data: bytes) -> None:
     try:
         target.store.put_if_absent(key, data)
     except ObjectExistsError:
-        # a store that lost its answer and tried again finds what it stored itself
+        # a store that lost the answer and tried again finds what it stored itself
         if target.store.get(key) != data:
             raise RepairError(
                 f"another repair writes to {target.uri} at the same time",
@@ -140,7 +140,7 @@ def _first(
 
 
 def _second(plan: RepairPlan, snapshot: Snapshot, ids: tuple[str, str], now: int) -> bytes:
-    metrics: dict[str, Any] = {
+    metrics: dict[str, object] = {
         "numTotalSplits": plan.total_splits,
         "numMissingSplits": len(plan.missing),
         "numMismatchedSplits": len(plan.mismatched),

@@ -1,4 +1,4 @@
-"""Plan first: what a repair would keep and leave out, and why. Nothing is written."""
+"""Plans a repair: what it would keep and leave out, and why. Nothing is written."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from indextables.ops.repair.validate import (
 
 @dataclass(frozen=True)
 class RepairPlan:
-    """What a repair of this log would write; with an `error` it would write nothing.
+    """What a repair of this log would write. If there is an `error`, it would write nothing.
 
     `kept`, `missing` and `mismatched` together are all splits of the newest version. `unreadable` lists
-    what is damaged in the log itself, needed or not.
+    what is damaged in the log itself, whether it is needed or not.
     """
 
     source: str
     version: int = -1
     base: int | None = None
-    """The checkpoint it starts from; -1: the first commit; None: there is no way."""
+    """The version of the checkpoint it starts from; -1 for the first commit; None if there is no complete route."""
     missing: tuple[Excluded, ...] = ()
     mismatched: tuple[Excluded, ...] = ()
     unreadable: tuple[Finding, ...] = ()
@@ -53,10 +53,10 @@ class RepairPlan:
     stats_bytes_saved: int = 0
     error: IndexTablesError | None = None
     snapshot: Snapshot | None = field(default=None, repr=False)
-    """The kept splits as version 1 of the new log."""
+    """The kept splits, as version 1 of the new log."""
     source_address: str = ""
     fingerprint: str = ""
-    """Of the names and sizes of the source's files: a later look tells whether it is still the same log."""
+    """A digest of the names and sizes of the source's files, by which a later call sees that the log has changed."""
     truncated: TruncationMetrics = field(default_factory=TruncationMetrics, repr=False)
 
     def __str__(self) -> str:
@@ -64,21 +64,21 @@ class RepairPlan:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """Returns the splits that stay, by path."""
+        """Returns the paths of the splits that stay."""
         return tuple(self.snapshot.column("key").to_pylist()) if self.snapshot else ()
 
     @property
     def excluded(self) -> tuple[Excluded, ...]:
-        """Returns the splits that are left out, with the reason for each."""
+        """Returns the splits that are left out, each with the reason."""
         return (*self.missing, *self.mismatched)
 
     @property
     def total_splits(self) -> int:
-        """Returns the live splits of the newest version."""
+        """Returns the number of live splits in the newest version."""
         return (self.snapshot.num_files if self.snapshot else 0) + len(self.excluded)
 
     def check(self, *, fail_on_missing: bool = False) -> Snapshot:
-        """Returns the state to write; raises what stands against it."""
+        """Returns the state to write; raises the error that forbids it."""
         if self.error is not None:
             raise self.error
         assert self.snapshot is not None, "a plan has a state or an error"
@@ -102,9 +102,35 @@ def plan_repair(
     opener: Opener | None = None,
     progress: Progress | None = None,
 ) -> RepairPlan:
-    """Returns what `repair` would do with this log directory.
+    """Plans the repair of a log without writing anything. Problems of the log are in the plan, not raised.
 
-    Reads only, and every problem is in the plan.
+    Args:
+        src: The log directory, such as "table/_transaction_log".
+        validate_splits: Look whether each split is stored with the size the log says; True by default.
+        preserve_stats: Keep statistics, shortened to the limits of the settings; True by default.
+        parallelism: How many files to read at a time.
+        config: Settings (`spark.indextables.repair.*`); the arguments go before them.
+        storage_options: Credentials and endpoints of an object store.
+        opener: Opens the store of a table by its URI, instead of this library's own stores.
+        progress: Called with the number of splits looked at and of all.
+
+    Returns:
+        The plan. Printed, it is the dry run.
+
+    Raises:
+        RepairError: `src` does not name a log directory.
+        StorageError: The store fails, which says nothing about the log.
+        ConfigError: An option has a value it cannot have.
+
+    Example:
+        >>> import indextables as it
+        >>> import pyarrow as pa
+        >>> table = it.Table.create("memory://plan_repair", pa.schema({"n": pa.int64()}))
+        >>> _ = table.append(pa.table({"n": [1]}))
+        >>> print(it.plan_repair("memory://plan_repair/_transaction_log"))
+        repair of memory://plan_repair/_transaction_log at version 1
+          1 of 1 splits are kept
+          0 bytes of statistics are left out
     """
     settings = RepairSettings.of(
         config,
@@ -118,10 +144,7 @@ def plan_repair(
 def make_plan(
     location: LogLocation, settings: RepairSettings, progress: Progress | None = None
 ) -> RepairPlan:
-    """Returns the plan for an opened log.
-
-    StorageError if the store fails, which proves nothing about the log.
-    """
+    """Returns the plan for an opened log; StorageError if the store fails, which says nothing about the log."""
     evidence = gather(location, settings.parallelism)
     damage = tuple(found for file in evidence.files() for found in file.findings)
     blank = RepairPlan(
@@ -133,40 +156,37 @@ def make_plan(
     if evidence.newest < 0:
         return replace(blank, error=_no_log(location))
     try:
-        reading = _read(evidence, settings)
-        check_writable(reading.rebuilt.snapshot.protocol)
+        recovered = _read(evidence, settings)
+        check_writable(recovered.rebuilt.snapshot.protocol)
     except StorageError:
         raise
     except IndexTablesError as error:
         return replace(blank, error=error)
     unneeded = tuple(
         replace(found, needed=False)
-        for found in (*damage, *reading.refuted.values(), *reading.rebuilt.findings)
+        for found in (*damage, *recovered.refuted.values(), *recovered.rebuilt.findings)
     )
-    blank = replace(blank, unreadable=unneeded, notes=tuple(notes_on(evidence, reading.route)))
-    return _finish(blank, reading, location, settings, progress)
+    blank = replace(blank, unreadable=unneeded, notes=tuple(notes_on(evidence, recovered.route)))
+    return _finish(blank, recovered, location, settings, progress)
 
 
 def fingerprint(listing: Listing) -> str:
-    """Returns the names and sizes of all commits and checkpoints as one short text."""
+    """Returns the names and sizes of all commits and checkpoints as one short digest."""
     files = [*(f for found in listing.commits.values() for f in found), *listing.checkpoints]
     lines = sorted(f"{file.name} {file.size}" for file in files)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _Recovered:
     route: Route
     rebuilt: Rebuilt
     shortener: Shortener
     refuted: Mapping[str, Finding]
 
 
-def _read(evidence: Evidence, settings: RepairSettings) -> _Reading:
-    """Returns the state by the longest complete route.
-
-    A file that turns out to be damaged is avoided.
-    """
+def _read(evidence: Evidence, settings: RepairSettings) -> _Recovered:
+    """Returns the state by the longest complete route, avoiding files that turn out to be damaged."""
     refuted: dict[str, Finding] = {}
     options = settings.truncation({})
     while True:
@@ -181,8 +201,8 @@ def _read(evidence: Evidence, settings: RepairSettings) -> _Reading:
             else:
                 own = settings.truncation(rebuilt.snapshot.properties)
                 if own == options:
-                    return _Reading(route, rebuilt, shortener, refuted)
-                options = own  # known only now that the newest properties are: once more
+                    return _Recovered(route, rebuilt, shortener, refuted)
+                options = own  # known only after reading the newest properties, so read again
                 continue
         key = f"{evidence.location.names.prefix}{found.file}"
         if key in refuted:
@@ -192,12 +212,12 @@ def _read(evidence: Evidence, settings: RepairSettings) -> _Reading:
 
 def _finish(
     plan: RepairPlan,
-    reading: _Reading,
+    recovered: _Recovered,
     location: LogLocation,
     settings: RepairSettings,
     progress: Progress | None,
 ) -> RepairPlan:
-    state = reading.rebuilt.snapshot
+    state = recovered.rebuilt.snapshot
     checked = unchecked(state)
     notes = list(plan.notes)
     if settings.validate_splits:
@@ -207,21 +227,21 @@ def _finish(
     return replace(
         plan,
         version=state.version,
-        base=reading.route.start,
+        base=recovered.route.start,
         missing=checked.missing,
         mismatched=checked.mismatched,
         notes=tuple(notes),
-        stats_bytes_saved=reading.shortener.saved_by(kept.column("key")),
+        stats_bytes_saved=recovered.shortener.saved_by(kept.column("key")),
         snapshot=kept,
-        truncated=reading.shortener.metrics,
+        truncated=recovered.shortener.metrics,
         error=lost_from_slices(state, checked),
     )
 
 
 def _only(state: Snapshot, checked: Validation) -> Snapshot:
-    """Returns the table with just the valid splits: no history, no tombstones, no vacuum's mark.
+    """Returns the table with just the valid splits: without history, tombstones and vacuum's mark.
 
-    That mark counts versions of the old log, and the new one starts at zero: it would lock out every writer.
+    That mark counts versions of the old log. The new one starts at zero, so it would lock every writer out.
     """
     files = state.files().filter(pa.array(checked.valid)).combine_chunks()
     segment = Segment.alive(files, Shape.of(state.metadata))
@@ -239,8 +259,8 @@ def _strangers(state: Snapshot, location: LogLocation) -> Iterator[str]:
     found = list(newer_strangers(state, location.store, state.timestamp_ms, location.names.directory))
     if found:
         yield (
-            f"{len(found)} data files are newer than version {state.version} and in no commit: the work of "
-            f"a writer that has not committed, or of a commit that is lost: {listed(found)}"
+            f"{len(found)} data files are newer than version {state.version} and in no commit, written by "
+            f"a writer that has not committed or for a commit that is lost: {listed(found)}"
         )
 
 
@@ -253,7 +273,7 @@ def _no_log(location: LogLocation) -> RepairError:
 
 
 def notes_on(evidence: Evidence, route: Route) -> Iterator[str]:
-    """Yields what a reader of the plan should know, although nothing stands in the way of the repair."""
+    """Yields what a reader of the plan should know although it does not prevent the repair."""
     names = evidence.location.names
     if evidence.hint_problem is not None:
         yield f"{names.hint} is garbled ({evidence.hint_problem}); nothing depends on it"
@@ -264,13 +284,13 @@ def notes_on(evidence: Evidence, route: Route) -> Iterator[str]:
     foreign = [c for c in route.commits if isinstance(c.verdict, Unverified)]
     if foreign:
         yield (
-            f"{len(foreign)} commits have no checksum, as another writer left them: they can be read, but "
+            f"{len(foreign)} commits have no checksum, because another program wrote them: they can be read, but "
             f"nothing proves that they are whole (the first is {foreign[0].file.name})"
         )
     if len(widths := sorted(evidence.listing.widths)) > 1:
         yield f"names of {' and '.join(map(str, widths))} digits are mixed; the new log has 18"
     if strangers := list(_stray_names(evidence)):
-        yield f"files that are not part of a log are left where they are: {listed(strangers)}"
+        yield f"files that do not belong to a log are left where they are: {listed(strangers)}"
 
 
 def _stray_names(evidence: Evidence) -> Iterator[str]:
@@ -281,7 +301,7 @@ def _stray_names(evidence: Evidence) -> Iterator[str]:
 
 
 def plan_text(plan: RepairPlan) -> str:
-    """Returns the plan as text, which is the dry run: a line for each split left out and each damaged place."""
+    """Returns the plan as text, the dry run: a line for each split left out and each damaged file."""
     return "\n".join(_lines(plan))
 
 

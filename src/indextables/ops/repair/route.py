@@ -1,4 +1,4 @@
-"""Is the log complete? A pure decision over the evidence, and the way from it to the newest version."""
+"""Decides whether the log is complete, and finds the route from the evidence to the newest version."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from indextables.ops.repair.findings import Finding, disagreement, incomplete
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A base and every commit after it up to the newest version, all present and whole as far as known."""
+    """A base and every commit after it up to the newest version, all present and none known to be damaged."""
 
     base: FileEvidence | None
     """A checkpoint; None to start from the first commit."""
     commits: tuple[FileEvidence, ...]
     checkpoints: tuple[FileEvidence, ...]
-    """Those on the way: each must agree with the commits that lead to it."""
+    """The checkpoints on the route; each must agree with the commits before it."""
 
     @property
     def start(self) -> int:
-        """Returns the version of the base; -1 without one."""
+        """Returns the version of the base; -1 if there is none."""
         return -1 if self.base is None else self.base.file.version
 
 
 def find_route(evidence: Evidence, refuted: Mapping[str, Finding]) -> Route:
-    """Returns the longest way through files that nothing is known against; RepairError if none is complete.
+    """Returns the longest route through usable files; RepairError if none is complete.
 
-    `refuted` are files, by key, that turned out to be unusable when their actions were read.
+    `refuted` are files, by key, that turned out to be damaged when their actions were read.
     """
     newest = evidence.newest
     first, commits = _unbroken(evidence, newest, refuted)
@@ -51,7 +51,7 @@ def find_route(evidence: Evidence, refuted: Mapping[str, Finding]) -> Route:
 def _unbroken(
     evidence: Evidence, newest: int, refuted: Mapping[str, Finding]
 ) -> tuple[int, tuple[FileEvidence, ...]]:
-    """Returns the lowest version from which on every commit is usable, and these commits."""
+    """Returns the lowest version from which every commit is usable, and these commits."""
     commits: list[FileEvidence] = []
     version = newest
     while (found := _usable_commit(evidence, version, refuted)) is not None:
@@ -74,10 +74,10 @@ def _checkpoints(evidence: Evidence, refuted: Mapping[str, Finding]) -> Iterator
 
 
 def _first_hole(evidence: Evidence, newest: int, refuted: Mapping[str, Finding]) -> Sequence[Finding]:
-    """Returns why not: the first version after the best base that is missing or damaged."""
+    """Returns the first version after the best base that is missing or damaged."""
     bases = [c.file.version for c in _checkpoints(evidence, refuted) if c.file.version < newest]
     version = max(bases, default=-1) + 1
-    # ends at the newest version at the latest: if that were usable too, there would be a route
+    # ends at the newest version at the latest: if that one were usable, there would be a route
     while _usable_commit(evidence, version, refuted) is not None:
         version += 1
     found = commit_of(evidence, version)
@@ -97,9 +97,9 @@ def _useless_checkpoints(evidence: Evidence, refuted: Mapping[str, Finding]) -> 
 
 
 def broken_link(route: Route) -> Finding | None:
-    """Returns a file before a commit that names another one as its parent; RepairError if both are whole.
+    """Returns the file before a commit that names another parent; RepairError if both files are whole.
 
-    A commit that lost its last line has no id any more, and so is not the parent its child names.
+    A commit that lost its last line has no id, so it cannot be the parent that the next one names.
     """
     chain = (*((route.base,) if route.base else ()), *route.commits)
     for before, after in pairwise(chain):
@@ -116,6 +116,6 @@ def broken_link(route: Route) -> Finding | None:
 def _foreign(before: FileEvidence, after: FileEvidence) -> RepairError:
     return disagreement(
         f"{after.file.name} follows commit {after.info.parent}, but {before.file.name} is commit "
-        f"{before.info.commit_id}: these are parts of two different logs",
+        f"{before.info.commit_id}: they come from two different logs",
         after.file.name,
     )

@@ -1,4 +1,4 @@
-"""What a repair answers: the seven columns of REPAIR INDEXFILES TRANSACTION LOG."""
+"""Runs a repair: plans it, writes the new log, and returns the seven columns of REPAIR INDEXFILES TRANSACTION LOG."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ COLUMNS: Final = (
     ("missing_splits", "integer"),
     ("status", "string"),
 )
-"""Name and Spark type of each column."""
+"""The name and Spark type of each column."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """One row; `status` is SUCCESS, or ERROR and why nothing was written."""
+    """The result of a repair, one row; `status` is SUCCESS, or ERROR and why nothing was written."""
 
     source_path: str
     target_path: str
@@ -42,7 +42,7 @@ class RepairResult:
     missing_splits: int
     status: str
     excluded: tuple[Excluded, ...] = field(default=(), repr=False)
-    """Every split that was left out, with the reason."""
+    """Every split that was left out, each with the reason."""
     notes: tuple[str, ...] = field(default=(), repr=False)
     error: IndexTablesError | None = field(default=None, repr=False, compare=False)
 
@@ -63,16 +63,16 @@ class RepairResult:
 
     @classmethod
     def failed(cls, source: str, target: str, error: IndexTablesError) -> RepairResult:
-        """Returns the row for a repair that wrote nothing, or took back what it had written."""
+        """Returns the row for a repair that wrote nothing, or deleted what it had written."""
         return cls(source, target, -1, 0, 0, 0, f"ERROR: {error.message}", error=error)
 
     @property
     def ok(self) -> bool:
-        """Returns True if the new log is there."""
+        """Returns True if the new log was written."""
         return self.error is None
 
     def row(self) -> tuple[str, str, int, int, int, int, str]:
-        """Returns the seven columns."""
+        """Returns the values of the seven columns."""
         return (
             self.source_path,
             self.target_path,
@@ -84,7 +84,7 @@ class RepairResult:
         )
 
 
-# REPAIR INDEXFILES TRANSACTION LOG: the plan, then the new log.
+# The repair itself: first the plan, then the new log.
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -102,12 +102,37 @@ def repair(
     opener: Opener | None = None,
     progress: Progress | None = None,
 ) -> RepairResult:
-    """Returns a clean log at `dst` with every split of the log at `src` that exists; `src` is only read.
+    """Writes a clean log with every split of a log that is still there. The old log is only read.
 
-    Raises before anything is written if `dst` is not empty or an option has a value it cannot have. Every
-    other failure is a result with status `ERROR: …`, and leaves nothing at `dst`. The arguments win over
-    `config`; left out, they are as `spark.indextables.repair.*` says. `storage_options` are credentials and
-    endpoints for object stores.
+    A failure while planning or writing is a result with status `ERROR: …`, and nothing is left at `dst`.
+
+    Args:
+        src: The log directory to repair, such as "table/_transaction_log".
+        dst: The directory for the new log, beside the old one.
+        validate_splits: Leave out splits that are not stored with the size the log says; True by default.
+        preserve_stats: Keep statistics, shortened to the limits of the settings; True by default.
+        parallelism: How many files to read at a time.
+        fail_on_missing: Write nothing if a split is missing; False by default.
+        config: Settings (`spark.indextables.repair.*`); the arguments go before them.
+        storage_options: Credentials and endpoints of an object store.
+        opener: Opens the store of a table by its URI, instead of this library's own stores.
+        progress: Called with the number of splits looked at and of all.
+
+    Returns:
+        The counts of splits, and `status`: SUCCESS, or ERROR and why nothing was written.
+
+    Raises:
+        RepairError: `dst` is not empty, overlaps `src`, or one of them does not name a log directory.
+        ConfigError: An option has a value it cannot have.
+
+    Example:
+        >>> import indextables as it
+        >>> import pyarrow as pa
+        >>> table = it.Table.create("memory://repair", pa.schema({"n": pa.int64()}))
+        >>> _ = table.append(pa.table({"n": [1]}))
+        >>> result = it.repair("memory://repair/_transaction_log", "memory://repair/repaired_log")
+        >>> result.status, result.valid_splits
+        ('SUCCESS', 1)
     """
     settings = RepairSettings.of(
         config,

@@ -1,4 +1,4 @@
-"""The options of a repair, read once, before anything is touched."""
+"""The options of a repair, read once before anything is touched."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from indextables.log.open.checkpoint import Format
 
 @dataclass(frozen=True, slots=True)
 class RepairSettings:
-    """What the caller asked for, over the configuration, over the defaults."""
+    """The settings of a repair: those of the call go before the configuration, and this before the defaults."""
 
     validate_splits: bool
     preserve_stats: bool
@@ -58,16 +58,16 @@ class RepairSettings:
         )
 
     def truncation(self, properties: Mapping[str, str]) -> TruncationOptions:
-        """Returns how long statistics may be: the caller's word over the table's own properties."""
+        """Returns how long bounds may be; the caller's settings go before the table's own properties."""
         return TruncationOptions.from_config(self._over(properties))
 
     def checkpoint_form(self, properties: Mapping[str, str]) -> Format:
-        """Returns how the new checkpoint is stored."""
+        """Returns the form in which the new checkpoint is stored."""
         return cast("Format", self._over(properties).get(CHECKPOINT_FORMAT))
 
     def _over(self, properties: Mapping[str, str]) -> Config:
         return self.config.over(properties)
 
 
-def _given(*options: tuple[Option[Any], Any]) -> Config:
+def _given(*options: tuple[Option[Any], object]) -> Config:
     return Config.of(write={option.key: value for option, value in options if value is not None})

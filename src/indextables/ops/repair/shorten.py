@@ -1,17 +1,19 @@
-"""Statistics of whole segments through the one truncation function; only rows that need it become objects."""
+"""Shortens the statistics of whole segments; only rows that need it become Python objects."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.core.stats import from_wire, to_wire_row
+from indextables.core.stats.split_stats import WireStats
 from indextables.core.stats.truncate import TruncationMetrics, TruncationOptions, truncate_stats
 from indextables.core.types import FieldPath, PrimitiveType, StructType, leaves
 from indextables.log.state.segments import Segment, Shape
@@ -22,26 +24,26 @@ _TEXT: Final = (PrimitiveType("string"), PrimitiveType("binary"))
 
 @dataclass(slots=True)
 class Shortener:
-    """Shortens the statistics of snapshots, and remembers what each split saves by it."""
+    """Shortens the statistics of snapshots, and counts what each split saves by it."""
 
     options: TruncationOptions
     keep: bool = True
-    """False: no statistics at all are kept."""
+    """False drops all statistics."""
     saved: dict[str, int] = field(default_factory=dict)
-    """Bytes by key of the split; the last add of a key decides, as it does in the log."""
+    """Bytes saved, by the split's key; the last add of a key counts, as it does in the log."""
     metrics: TruncationMetrics = field(default_factory=TruncationMetrics)
 
     def shortened(self, snapshot: Snapshot) -> Snapshot:
-        """Returns the same table without long bounds."""
+        """Returns the table with its long bounds shortened."""
         segments = tuple(self.segment(segment) for segment in snapshot.state.segments)
         return replace(snapshot, state=Files(segments, snapshot.state.tombstones))
 
-    def saved_by(self, keys: Any) -> int:
-        """Returns what these splits save together."""
+    def saved_by(self, keys: pa.ChunkedArray) -> int:
+        """Returns the number of bytes that these splits save together."""
         return sum(self.saved.get(key, 0) for key in keys.to_pylist())
 
     def segment(self, segment: Segment) -> Segment:
-        """Returns the same rows without long bounds."""
+        """Returns the rows with their long bounds shortened."""
         stats = segment.table.column("stats")
         if not self.keep:
             return _with_stats(segment, pa.nulls(len(stats), stats.type))
@@ -55,20 +57,22 @@ class Shortener:
             return segment
         return _with_stats(segment, self._replaced(segment, stats, rows))
 
-    def _replaced(self, segment: Segment, stats: Any, rows: Any) -> Any:
+    def _replaced(
+        self, segment: Segment, stats: pa.ChunkedArray, rows: npt.NDArray[np.intp]
+    ) -> pa.Array:
         schema = _texts_of(segment.shape)
         keys = segment.table.column("key").take(rows).to_pylist()
         short = [
             self._row(key, row, schema)
             for key, row in zip(keys, stats.take(rows).to_pylist(), strict=True)
         ]
-        # one array of all rows in their order: the untouched ones, and behind them the new ones
+        # all old rows, with the new ones behind them; `take` then puts each in its place
         both = pa.concat_arrays([*stats.chunks, pa.array(short, stats.type)])
         at = np.arange(len(stats))
         at[rows] = len(stats) + np.arange(len(rows))
         return both.take(pa.array(at))
 
-    def _row(self, key: str, row: dict[str, Any], schema: StructType) -> dict[str, Any]:
+    def _row(self, key: str, row: WireStats, schema: StructType) -> WireStats:
         known, metrics = truncate_stats(from_wire(row, schema), schema, self.options)
         if not metrics.truncated:
             return row
@@ -82,7 +86,7 @@ class Shortener:
 
 
 def _texts_of(shape: Shape) -> StructType:
-    """Returns the columns with texts in them: nothing else is ever too long, so nothing else is decoded."""
+    """Returns the columns with texts in them; only texts can be too long, so nothing else is decoded."""
     return StructType(
         tuple(
             column
@@ -93,14 +97,14 @@ def _texts_of(shape: Shape) -> StructType:
     )
 
 
-def _with_stats(segment: Segment, stats: Any) -> Segment:
+def _with_stats(segment: Segment, stats: pa.Array) -> Segment:
     at = segment.table.schema.get_field_index("stats")
     field_ = segment.table.schema.field(at)
     return replace(segment, table=segment.table.set_column(at, field_, stats))
 
 
-def _copy(path: FieldPath, source: Any, target: Any) -> None:
-    """Moves one bound, and no other: a value that was not too long keeps the text it was stored in."""
+def _copy(path: FieldPath, source: WireStats | None, target: WireStats | None) -> None:
+    """Copies one bound and no other, so that values that were not too long keep their stored text."""
     *above, name = path
     for part in above:
         source, target = (source or {}).get(part), (target or {}).get(part)
@@ -108,8 +112,8 @@ def _copy(path: FieldPath, source: Any, target: Any) -> None:
         target[name] = (source or {}).get(name)
 
 
-def _long_rows(stats: Any, limit: int) -> Any:
-    """Returns rows with a text above the limit in bytes: all that truncation can touch, and maybe a few more."""
+def _long_rows(stats: pa.ChunkedArray, limit: int) -> npt.NDArray[np.bool_]:
+    """Returns one bit per row, True if a text exceeds the limit in bytes: all that truncation can change, or more."""
     long = np.zeros(len(stats), np.bool_)
     for side in ("minValues", "maxValues"):
         for path in _texts(stats.type.field(side).type, (side,)):
@@ -118,9 +122,9 @@ def _long_rows(stats: Any, limit: int) -> Any:
     return long
 
 
-def _texts(kind: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    for part in kind:
-        if pa.types.is_struct(part.type):
-            yield from _texts(part.type, (*path, part.name))
-        elif pa.types.is_string(part.type):
-            yield (*path, part.name)
+def _texts(kind: pa.StructType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for field_ in kind:
+        if pa.types.is_struct(field_.type):
+            yield from _texts(field_.type, (*path, field_.name))
+        elif pa.types.is_string(field_.type):
+            yield (*path, field_.name)

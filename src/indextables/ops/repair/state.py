@@ -1,10 +1,10 @@
-"""Do two intact sources tell the same story of the table? If not, the first thing they differ in."""
+"""Replays a route in bounded memory and compares the state with checkpoints: two intact sources must agree."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,22 +24,22 @@ from indextables.ops.repair.shorten import Shortener
 from indextables.ops.repair.unpack import AT_ONCE, read_chunks, without_parts
 
 _OF_EVERY_WRITER: Final = ("size", "partition_values", "stats")
-_OF_OURS: Final = ("seq", "file_group", "kind", "block", "schema_id")
+_OF_THIS_LIBRARY: Final = ("seq", "file_group", "kind", "block", "schema_id")
 _FEW: Final = 3
 
 
 def difference(left: Snapshot, right: Snapshot, *, ours: bool) -> str | None:
-    """Returns what the two states disagree about, in words; None if nothing.
+    """Returns what two states disagree about, in words; None if they agree.
 
-    What only one of them knows is no disagreement: other writers leave statistics out of checkpoints, and
-    `seq` (`ours`: both are files of this library, so these fields are there too).
+    What only one of them knows is no disagreement, because other writers leave statistics out of
+    checkpoints. `ours` says that this library wrote both, so that `seq` and the like are compared too.
     """
     for name in ("schema", "partition_columns", "properties"):
         if getattr(left, name) != getattr(right, name):
             return f"the table's {name.replace('_', ' ')}"
     if ours and (left.protocol, dict(left.txns)) != (right.protocol, dict(right.txns)):
         return "the protocol or the transactions of applications"
-    return _files_difference(left, right, (*_OF_EVERY_WRITER, *(_OF_OURS if ours else ())))
+    return _files_difference(left, right, (*_OF_EVERY_WRITER, *(_OF_THIS_LIBRARY if ours else ())))
 
 
 def _files_difference(left: Snapshot, right: Snapshot, columns: tuple[str, ...]) -> str | None:
@@ -62,17 +62,17 @@ def _files_difference(left: Snapshot, right: Snapshot, columns: tuple[str, ...])
     return None
 
 
-def _rows_that_differ(one: Any, two: Any) -> Iterator[int]:
-    """Yields rows with two different values; a null says nothing, and neither does a list."""
+def _rows_that_differ(one: pa.Array, two: pa.Array) -> Iterator[int]:
+    """Yields rows with two different values; NULL says nothing and lists are not compared."""
     if pa.types.is_struct(one.type):
-        for part in range(one.type.num_fields):
-            yield from _rows_that_differ(pc.struct_field(one, [part]), pc.struct_field(two, [part]))
+        for at in range(one.type.num_fields):
+            yield from _rows_that_differ(pc.struct_field(one, [at]), pc.struct_field(two, [at]))
     elif not pa.types.is_list(one.type):
         unequal = pc.fill_null(pc.not_equal(one, two), fill_value=False)
         yield from pc.indices_nonzero(unequal).to_pylist()
 
 
-# From a route to the state of the table, in bounded memory: some commits at a time, long bounds dropped at once.
+# The state at the end of a route, read some commits at a time and with long bounds dropped at once.
 
 _LARGE: Final = 2 * AT_ONCE
 _MANY: Final = 256
@@ -80,16 +80,16 @@ _MANY: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """The newest state, and checkpoints on the way that turned out not to be intact."""
+    """The newest state, and checkpoints on the route that turned out to be damaged."""
 
     snapshot: Snapshot
     findings: tuple[Finding, ...]
 
 
 def rebuild(location: LogLocation, route: Route, shortener: Shortener) -> Rebuilt:
-    """Returns the state at the end of the route; RepairError where a checkpoint on the way tells another story.
+    """Returns the state at the end of the route; RepairError if a checkpoint on it disagrees.
 
-    LogCorruptedError names a file of the route that is not what it seemed.
+    LogCorruptedError names a file of the route that is not what it seemed to be.
     """
     snapshot = _checkpoint(location, route.base, shortener) if route.base else None
     findings: list[Finding] = []
@@ -104,13 +104,13 @@ def rebuild(location: LogLocation, route: Route, shortener: Shortener) -> Rebuil
 
 
 def finding_of(error: LogCorruptedError) -> Finding:
-    """Returns the same as a finding; errors of the log name their file and line."""
+    """Returns the error as a finding; errors of the log name their file and line."""
     location = f"{error.facts['file']}, line {error.facts['line']}: "
     return Finding(error.facts["file"], error.facts["line"], error.message.removeprefix(location))
 
 
 def _batches(commits: Sequence[FileEvidence], stops: set[int]) -> Iterator[list[FileEvidence]]:
-    """Commits to be read together: not too many, not too large, none beyond a checkpoint."""
+    """Yields commits to replay together: not too many, not too large, none beyond a checkpoint."""
     batch: list[FileEvidence] = []
     size = 0
     for commit in commits:
@@ -135,7 +135,7 @@ def _replayed(
     try:
         return shortener.shortened(replay(base, bodies, location.store.uri))
     except LogCorruptedError:
-        # The count of files is compared once per call: one by one, the first that does not fit is named.
+        # Counts of files are compared once for each call. Replayed one by one, the first wrong commit is named.
         for body in bodies:
             base = replay(base, [body], location.store.uri)
         raise
@@ -144,15 +144,12 @@ def _replayed(
 def _in_pieces(
     location: LogLocation, base: Snapshot | None, found: FileEvidence, shortener: Shortener
 ) -> Snapshot:
-    """Returns one large file, some lines at a time.
-
-    Its checksum was verified, so each piece is what it was.
-    """
+    """Returns the state after one large file, replayed some lines at a time; its checksum was verified before."""
     verdict = Whole(found.info) if isinstance(found.verdict, Whole) else Unverified()
     snapshot, lines = base, 0
     for chunk in read_chunks(location.store, found.file):
         if snapshot is None and b'"metaData"' not in chunk:
-            # the schema comes later, and without it no add can be typed
+            # the schema comes later in the file, and adds cannot be read without it
             return shortener.shortened(
                 replay(base, [read_body(location.store, found.file)], location.store.uri)
             )

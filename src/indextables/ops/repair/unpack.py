@@ -1,10 +1,10 @@
-"""The text of a log file in pieces of whole lines: a file of any size, plain or gzip, in little memory."""
+"""Reads a file of the log, plain or gzip and of any size, in pieces of whole lines and in little memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,10 +23,7 @@ AT_ONCE: Final = 16 << 20
 
 
 def read_chunks(store: LogStore, file: LogFile, at_once: int = AT_ONCE) -> Iterator[bytes]:
-    """Yields all of the text, in order, cut only behind newlines.
-
-    Zlib.error or EOFError if it does not unpack.
-    """
+    """Yields all of the text in order, cut only after newlines; zlib.error or EOFError if it does not unpack."""
     held: list[bytes] = []
     for piece in inflated(_raw(store, file, at_once), at_once):
         cut = piece.rfind(b"\n") + 1
@@ -46,16 +43,13 @@ def _raw(store: LogStore, file: LogFile, at_once: int) -> Iterator[bytes]:
         yield store.get_range(file.key, start, at_once)
 
 
-# Checkpoints whose adds are in Parquet parts: every byte verified, rows read a few at a time.
+# Checkpoints whose adds are in Parquet parts; every byte is verified, and few rows are read at a time.
 
 _ROWS: Final = 2048
 
 
 def without_parts(location: LogLocation, snapshot: Snapshot, shortener: Shortener) -> Snapshot:
-    """Returns the same state in memory, already shortened.
-
-    LogCorruptedError if a part is not what was written.
-    """
+    """Returns the state in memory, already shortened; LogCorruptedError if a part is not what was written."""
     segments = tuple(_in_memory(location, segment, shortener) for segment in snapshot.state.segments)
     return replace(snapshot, state=Files(segments, snapshot.state.tombstones))
 
@@ -71,7 +65,7 @@ def _in_memory(location: LogLocation, segment: Segment, shortener: Shortener) ->
 
 
 def _batches(location: LogLocation, part: PartTable, segment: Segment) -> Iterator[Segment]:
-    """Yields the live rows: whole row groups could be half a gigabyte of texts."""
+    """Yields the live rows in small batches, because a row group could be half a gigabyte of text."""
     columns = segment.shape.columns()
     key = f"{location.names.prefix}{part.ref.name}"
     start = 0
@@ -92,8 +86,8 @@ def _batches(location: LogLocation, part: PartTable, segment: Segment) -> Iterat
         )
 
 
-def _column(batch: Any, field: Any) -> Any:
+def _column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
     if field.name in batch.schema.names:
         return conform(batch.column(field.name), field.type)
-    # a struct without fields is not stored: it says nothing
+    # a struct without fields is not stored, because it says nothing
     return conform(pa.nulls(len(batch), pa.struct([])), field.type)

@@ -1,4 +1,4 @@
-"""Files that a table with slices cannot go on without: leaving them out would show rows that are not."""
+"""Checks the splits of a log against the store, and finds those a table with slices cannot do without."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from indextables.plan.column_sets import columns_set
 from indextables.plan.merge_rule import MERGE_MODE, MergeMode
 from indextables.storage import LogStore
 
-# Is every split where the log says it is, and as large? Asked of the store, many at a time.
+# Asks the store whether every split is where the log says, and as large; many at a time.
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total) as work goes on, from one thread at a time."""
@@ -31,7 +31,7 @@ _AT_ONCE: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """Which splits are there, in the snapshot's order, and what is wrong with the others."""
+    """Which splits are stored as the log says, in the snapshot's order, and what is wrong with the others."""
 
     valid: npt.NDArray[np.bool_]
     missing: tuple[Excluded, ...] = ()
@@ -39,29 +39,29 @@ class Validation:
 
 
 def unchecked(snapshot: Snapshot) -> Validation:
-    """Returns every split taken at the log's word."""
+    """Returns the splits without looking: the log is believed."""
     return Validation(np.ones(snapshot.num_files, np.bool_))
 
 
 def validate(
     snapshot: Snapshot, store: LogStore, parallelism: int, progress: Progress | None = None
 ) -> Validation:
-    """Asks for each split; only 'not found' means missing, every other failure is raised."""
+    """Asks the store for each split; only 'not found' means missing, any other failure is raised."""
     columns = (snapshot.column(name).to_pylist() for name in ("key", "size", "kind"))
     rows: list[_Row] = list(zip(*columns, strict=True))
     counter = _Counter(len(rows), progress)
 
     def look(start: int) -> list[int | None]:
-        part = rows[start : start + _AT_ONCE]
-        sizes = [_size(store, key) for key, _, _ in part]
-        counter.add(len(part))
+        some = rows[start : start + _AT_ONCE]
+        sizes = [_size(store, key) for key, _, _ in some]
+        counter.add(len(some))
         return sizes
 
     with ThreadPoolExecutor(parallelism, "indextables-repair") as pool:
         try:
-            sizes = [size for part in pool.map(look, range(0, len(rows), _AT_ONCE)) for size in part]
+            sizes = [size for some in pool.map(look, range(0, len(rows), _AT_ONCE)) for size in some]
         except BaseException:
-            pool.shutdown(cancel_futures=True)  # one failure ends the run: ask no further
+            pool.shutdown(cancel_futures=True)  # one failure ends the run, so the rest is not asked for
             raise
     return _judged(rows, sizes)
 
@@ -73,7 +73,7 @@ def _judged(rows: Sequence[_Row], sizes: Sequence[int | None]) -> Validation:
         if found is None:
             missing.append(Excluded(key, "there is no such file", kind == "log"))
         elif expected is not None and found != expected:
-            reason = f"it has {found} bytes, the log says {expected}"
+            reason = f"it has {found} bytes, but the log says {expected}"
             mismatched.append(Excluded(key, reason, kind == "log"))
         else:
             continue
@@ -105,9 +105,9 @@ class _Counter:
 def newer_strangers(
     snapshot: Snapshot, store: LogStore, committed_ms: int, log_directory: str
 ) -> Iterator[str]:
-    """Yields data files the log never heard of, written after its newest commit.
+    """Yields data files that the log does not know and that were written after its newest commit.
 
-    They are the trace of a commit that is lost, or of a writer at work.
+    They were written by a commit that is lost, or by a writer at work.
     """
     known = frozenset(snapshot.column("key").to_pylist())
     known |= frozenset(snapshot.tombstones.column("key").to_pylist())
@@ -120,32 +120,29 @@ def newer_strangers(
 
 
 def lost_from_slices(state: Snapshot, checked: Validation) -> RepairError | None:
-    """Returns why the rows of slices cannot be told any more.
-
-    None if whatever is lost is lost by itself.
-    """
+    """Returns the error for lost files without which slices would show wrong rows; None if there are none."""
     lost = [*checked.missing, *checked.mismatched]
     if logs := [one for one in lost if one.is_log]:
         return RepairError(
-            f"log files of slices are not as the log says: {listed(logs)}",
-            hint="without them deleted and replaced rows would come back: restore the files",
+            f"delta files are not stored as the log says: {listed(logs)}",
+            hint="restore the files: without them deleted and replaced rows would come back",
             excluded=tuple(logs),
         )
     if bases := _completed_by_others(state, lost):
         return RepairError(
-            f"files whose rows are completed by others are not as the log says: {listed(bases)}",
-            hint="without them rows would show NULL for what they had: restore the files",
+            f"files that delta files set columns of are not stored as the log says: {listed(bases)}",
+            hint="restore the files: without them rows would show NULL in the other columns",
             excluded=tuple(bases),
         )
     return None
 
 
 def _completed_by_others(state: Snapshot, lost: list[Excluded]) -> list[Excluded]:
-    """Returns those of whose rows a log file sets some columns; the other columns would be NULL."""
+    """Returns the lost files of which a delta file sets only some columns; the other columns would be NULL."""
     if not lost or state.properties.get(MERGE_MODE, MergeMode.RECORD) == MergeMode.RECORD:
         return []
-    groups = pa.array(sorted(state.groups_of(frozenset(one.path for one in lost))), pa.string())
-    files = state.splits(np.asarray(pc.is_in(state.column("file_group"), groups)))
+    slices = pa.array(sorted(state.groups_of(frozenset(one.path for one in lost))), pa.string())
+    files = state.splits(np.asarray(pc.is_in(state.column("file_group"), slices)))
     partial = {f.file_group for f in files if f.is_log and columns_set(f.extra_json) is not None}
     needed = {f.path for f in files if f.file_group in partial}
     return [one for one in lost if one.path in needed]

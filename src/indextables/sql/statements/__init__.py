@@ -1,1 +1,1 @@
-"""Runs the statements: DESCRIBE, REPAIR, and what changes logs and slices."""
+"""Runs the statements of this library: DESCRIBE, REPAIR, and those that maintain logs and slices."""

@@ -1,10 +1,10 @@
-"""DESCRIBE: what a table is, what happened to it, and what its columns are."""
+"""DESCRIBE: a table, its history and its columns."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
@@ -12,6 +12,8 @@ from indextables.core.types import Field, StructType, type_name
 from indextables.log.open.history import HistoryEntry
 from indextables.log.state.snapshot import Snapshot
 from indextables.sql.statements.grammar import Arguments, Command, Context
+
+Row: TypeAlias = dict[str, object]
 
 _INSTANT: Final = pa.timestamp("us", "UTC")
 _TEXTS: Final = pa.map_(pa.string(), pa.string())
@@ -53,13 +55,13 @@ _COLUMNS: Final = pa.schema([(n, pa.string()) for n in ("col_name", "data_type",
 
 
 def describe_history(context: Context, arguments: Arguments) -> pa.Table:
-    """Returns the commits that are kept, newest first."""
+    """Returns the commits that the log still has, newest first."""
     limit = int(arguments["limit"]) if "limit" in arguments else None
     entries = context.open_log(arguments["table"]).history(limit)
     return pa.Table.from_pylist([_history_row(entry) for entry in entries], _HISTORY)
 
 
-def _history_row(entry: HistoryEntry) -> dict[str, Any]:
+def _history_row(entry: HistoryEntry) -> Row:
     return {
         "version": entry.version,
         "timestamp": _micros(entry.timestamp_ms),
@@ -75,12 +77,12 @@ def _history_row(entry: HistoryEntry) -> dict[str, Any]:
 
 
 def describe_detail(context: Context, arguments: Arguments) -> pa.Table:
-    """Returns one row about the table as it is now."""
+    """Returns one row about the newest version of the table."""
     log = context.open_log(arguments["table"])
     return pa.Table.from_pylist([_detail_row(log.snapshot(), log.store.uri)], _DETAIL)
 
 
-def _detail_row(snapshot: Snapshot, location: str) -> dict[str, Any]:
+def _detail_row(snapshot: Snapshot, location: str) -> Row:
     metadata, protocol = snapshot.metadata, snapshot.protocol
     return {
         "format": "indextables",
@@ -102,7 +104,7 @@ def _detail_row(snapshot: Snapshot, location: str) -> dict[str, Any]:
 
 
 def describe_table(context: Context, arguments: Arguments) -> pa.Table:
-    """Returns the columns, then the partition columns, as Spark describes its own tables."""
+    """Returns the columns and then the partition columns, in the form in which Spark describes its own tables."""
     snapshot = context.open_log(arguments["table"]).snapshot()
     rows = [_column_row(field) for field in snapshot.schema]
     if snapshot.partition_columns:
@@ -116,11 +118,11 @@ def _partition_fields(schema: StructType, snapshot: Snapshot) -> Iterator[Field]
     return (by_name[name] for name in snapshot.partition_columns)
 
 
-def _column_row(field: Field) -> dict[str, Any]:
+def _column_row(field: Field) -> Row:
     return _row(field.name, type_name(field.type), field.metadata.get("comment"))
 
 
-def _row(name: str, kind: str = "", comment: str | None = "") -> dict[str, Any]:
+def _row(name: str, kind: str = "", comment: str | None = "") -> Row:
     return {"col_name": name, "data_type": kind, "comment": comment}
 
 
@@ -128,7 +130,7 @@ def _micros(milliseconds: int | None) -> int | None:
     return None if milliseconds is None else milliseconds * 1000
 
 
-def _texts(values: Any) -> list[tuple[str, str]]:
+def _texts(values: Mapping[str, object]) -> list[tuple[str, str]]:
     return [
         (key, value if isinstance(value, str) else json.dumps(value)) for key, value in values.items()
     ]

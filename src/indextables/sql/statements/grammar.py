@@ -1,11 +1,11 @@
-"""Commands of ours as patterns over tokens, written the way their usage is shown.
+"""The statements of this library, as patterns over tokens that are written the way their usage is shown.
 
-`DESCRIBE|DESC HISTORY <table> [LIMIT <limit:count>]`: words in capitals stand for themselves (`A|B`:
-either), `[…]` may be missing, and a parameter `<name:kind>` is one of
+In `DESCRIBE|DESC HISTORY <table> [LIMIT <limit:count>]` words in capitals stand for themselves, `A|B`
+means either, what is in `[…]` may be missing, and a parameter `<name:kind>` is one of
 
 * `<table>`: ``indextables.`path` ``
 * `text`: a string; `count`: a whole number
-* `columns`: a list of names in parentheses, as a JSON array of the names as written
+* `columns`: a list of names in parentheses, read as a JSON array of the names as written
 * `condition`: everything up to the next word of the usage, as it is written
 """
 
@@ -17,7 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import Final, Protocol, TypeAlias, runtime_checkable
+
+import pyarrow as pa
 
 from indextables.config import Config
 from indextables.errors import PredicateError, SqlSyntaxError
@@ -35,7 +37,7 @@ _END_OF_STATEMENT: Final = re.compile(r";(?:\s|;|--[^\n]*|/\*.*?\*/)*\Z", re.DOT
 
 
 class Context(Protocol):
-    """What a command needs from whoever runs it."""
+    """What a statement needs from the program that runs it."""
 
     @property
     def config(self) -> Config:
@@ -43,13 +45,13 @@ class Context(Protocol):
         ...
 
     def open_log(self, location: str) -> TransactionLog:
-        """Returns the log of the table at this path or URI; nothing is read yet."""
+        """Returns the log of the table at this path or URI, not read yet."""
         ...
 
 
 @runtime_checkable
 class EngineContext(Context, Protocol):
-    """One that also brings an engine for the heavy work; without one it is done in this process."""
+    """A context with an engine for the heavy work; without one the work is done in this process."""
 
     def executor(self, location: str) -> Executor:
         """Returns the engine for the table at this path or URI."""
@@ -57,7 +59,7 @@ class EngineContext(Context, Protocol):
 
 
 def executor_of(context: Context, location: str, log: TransactionLog) -> Executor:
-    """Returns who does the heavy work of a command on this table."""
+    """Returns the executor for the heavy work of a statement on this table."""
     if isinstance(context, EngineContext):
         return context.executor(location)
     return ArrowExecutor(log.store)
@@ -65,14 +67,14 @@ def executor_of(context: Context, location: str, log: TransactionLog) -> Executo
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A keyword, or several that mean the same."""
+    """A keyword, or several with the same meaning."""
 
     texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A place for a value of one of the kinds above."""
+    """A value of one of the kinds above."""
 
     name: str
     kind: str
@@ -80,7 +82,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Optional:
-    """Parts that may be missing."""
+    """A piece of a pattern that may be missing."""
 
     parts: tuple[Part, ...]
 
@@ -90,19 +92,19 @@ Part: TypeAlias = Word | Parameter | Optional
 
 @dataclass(frozen=True)
 class Command:
-    """A statement of ours: how it is written, and what it does; it answers with a table of rows."""
+    """A statement of this library: its usage, and the function that runs it and returns rows."""
 
     usage: str
-    run: Callable[[Context, Arguments], Any]
+    run: Callable[[Context, Arguments], pa.Table]
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """Returns the pattern behind the usage."""
+        """Returns the pattern of the usage."""
         return _parse_usage(self.usage)
 
     @cached_property
     def claim(self) -> tuple[Part, ...]:
-        """Returns what must stand at the start of a statement for it to be this command, well written or not."""
+        """Returns the beginning of the pattern that makes a statement this command, even if the rest is misspelled."""
         for at, part in enumerate(self.parts):
             if isinstance(part, Parameter):
                 return self.parts[: at + (part.kind == "table")]
@@ -110,9 +112,9 @@ class Command:
 
 
 def find_command(text: str, commands: Sequence[Command]) -> tuple[Command, Arguments] | None:
-    """Returns the command a statement is, with its values; None for every statement that is not ours.
+    """Returns the command that a statement is, with its values; None if it is no statement of this library.
 
-    SqlSyntaxError if it begins like one of ours and goes on like none.
+    SqlSyntaxError if it begins like one of them but does not go on like it.
     """
     statement = _statement(text)
     if statement is None:
@@ -132,7 +134,7 @@ def find_command(text: str, commands: Sequence[Command]) -> tuple[Command, Argum
 
 def _statement(text: str) -> _Statement | None:
     """Returns the tokens of a statement; None if it is not made of tokens."""
-    # As it is first: what looks like the end of a statement may stand inside quotes.
+    # First as it is, because what looks like the end of a statement may stand inside quotes.
     for source in (text, _END_OF_STATEMENT.sub("", text)):
         with suppress(PredicateError):
             return _Statement(source, tokenize(source))
@@ -147,14 +149,14 @@ def _misspelled(text: str, claimed: Sequence[Command]) -> SqlSyntaxError:
 
 
 def _begins_like(text: str, command: Command) -> bool:
-    """For text that is no sequence of tokens: whether its first words are those of a command."""
+    """Returns True if text that is no sequence of tokens has the first words of a command."""
     words = [part for part in command.claim if isinstance(part, Word)]
     found = text.upper().split()[: len(words)]
     return len(words) > 1 and all(word in part.texts for word, part in zip(found, words, strict=False))
 
 
 def _parse_usage(usage: str) -> tuple[Part, ...]:
-    """Returns a stack of open brackets; each closing one makes an Optional."""
+    """Returns the pattern of a usage, read with a stack of open brackets; each closing one makes an Optional."""
     stack: list[list[Part]] = [[]]
     for found in _USAGE.finditer(usage):
         if found["open"]:
@@ -170,7 +172,7 @@ def _parse_usage(usage: str) -> tuple[Part, ...]:
 
 
 _Found: TypeAlias = tuple[dict[str, str], int]
-"""The values of parameters, and the place after them."""
+"""The values of parameters, and the token after them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,15 +181,12 @@ class _Statement:
     tokens: Sequence[Token]
 
     def read(self, parts: Sequence[Part]) -> Arguments | None:
-        """Returns the values if the statement is this pattern, all of it."""
+        """Returns the values if the whole statement has this pattern."""
         found = self.match(parts, 0)
         return None if found is None or self.tokens[found[1]].kind != "end" else found[0]
 
     def match(self, parts: Sequence[Part], at: int) -> _Found | None:
-        """Returns the pattern from this token on.
-
-        An optional part is tried first with, then without.
-        """
+        """Matches the pattern from this token on; an optional piece is tried first with, then without."""
         if not parts:
             return {}, at
         first, rest = parts[0], parts[1:]
@@ -218,7 +217,7 @@ class _Statement:
                 return None
 
     def columns(self, name: str, at: int) -> _Found | None:
-        """Returns names in parentheses, each as it is written: `(a, st.b, `c.d`)`."""
+        """Returns the names in parentheses, each as it is written: `(a, st.b, `c.d`)`."""
         ends = [i for i, token in enumerate(self.tokens) if i > at and token.is_symbol(",", ")")]
         if not self.tokens[at].is_symbol("(") or not ends:
             return None
@@ -232,7 +231,7 @@ class _Statement:
         return ({name: json.dumps(found)}, at + 1) if is_closed else None
 
     def condition(self, name: str, rest: Sequence[Part], at: int) -> _Found | None:
-        """Returns what stands before the first word that may follow, outside of parentheses."""
+        """Returns the text before the first word that may follow it, outside of parentheses."""
         words = {text for part in rest for text in _first_words(part)}
         depth, end = 0, at
         while self.tokens[end].kind != "end" and not (depth == 0 and self.tokens[end].keyword in words):
@@ -241,7 +240,7 @@ class _Statement:
         return ({name: self.text(at, end)}, end) if end > at else None
 
     def text(self, start: int, end: int) -> str:
-        """Returns the source of these tokens."""
+        """Returns the source text of these tokens."""
         return self.source[self.tokens[start].start : self.tokens[end - 1].end] if end > start else ""
 
 

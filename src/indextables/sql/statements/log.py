@@ -1,9 +1,9 @@
-"""Commands that look at a log or keep it short."""
+"""Statements that look at a log, keep it short, or rewrite splits."""
 
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -45,7 +45,7 @@ _DELETED: Final = pa.schema(
 
 
 def show_log(context: Context, arguments: Arguments) -> pa.Table:
-    """Returns the actions from the newest checkpoint on."""
+    """Returns the actions of the log from the newest checkpoint on."""
     rows = list(describe_log(context.open_log(arguments["path"])))
     return pa.Table.from_pylist(rows, LOG_COLUMNS)
 
@@ -69,17 +69,17 @@ def checkpoint(context: Context, arguments: Arguments) -> pa.Table:
 
 
 def purge(context: Context, arguments: Arguments) -> pa.Table:
-    """Deletes data files that nobody needs any more."""
+    """Deletes data files that no kept version needs."""
     return _purged(context, arguments, apply=True)
 
 
 def purge_at_once(context: Context, arguments: Arguments) -> pa.Table:
-    """Deletes them although they were needed a shorter time ago than the table keeps them."""
+    """Deletes data files that no kept version needs, even within the table's own retention."""
     return _purged(context, arguments, apply=True, allow_short_retention=True)
 
 
 def plan_purge(context: Context, arguments: Arguments) -> pa.Table:
-    """Returns names them."""
+    """Returns the data files that PURGE would delete."""
     return _purged(context, arguments, apply=False)
 
 
@@ -101,12 +101,12 @@ def _purged(
 
 
 def truncate(context: Context, arguments: Arguments) -> pa.Table:
-    """Deletes the log files that only older versions need."""
+    """Deletes the files of the log that only older versions need."""
     return _truncated(context, arguments, apply=True)
 
 
 def plan_truncate(context: Context, arguments: Arguments) -> pa.Table:
-    """Returns names them."""
+    """Returns the files of the log that TRUNCATE would delete."""
     return _truncated(context, arguments, apply=False)
 
 
@@ -116,7 +116,7 @@ def _truncated(context: Context, arguments: Arguments, *, apply: bool) -> pa.Tab
 
 
 def compute_statistics(context: Context, arguments: Arguments) -> pa.Table:
-    """Builds the statistics that splits lack: of these columns, or of those a write would collect."""
+    """Adds the statistics that splits lack, for these columns or for those a write would collect."""
     log = context.open_log(arguments["path"])
     columns = json.loads(arguments["columns"]) if "columns" in arguments else None
     executor = executor_of(context, arguments["path"], log)
@@ -130,7 +130,7 @@ def compute_statistics(context: Context, arguments: Arguments) -> pa.Table:
 
 
 def rewrite_splits(context: Context, arguments: Arguments) -> pa.Table:
-    """Packs small splits, or lays the rows along a curve through these columns."""
+    """Packs small splits together, or sorts the rows along a curve through these columns."""
     log = context.open_log(arguments["path"])
     where = parse_predicate(arguments["where"]) if "where" in arguments else None
     done = optimize(
@@ -162,11 +162,11 @@ def _clustering(arguments: Arguments) -> Clustering | None:
 
 
 def top_level(text: str) -> str:
-    """Returns the column a curve can run through, from its name as it is written."""
+    """Returns the column that a curve runs through, from its name as it is written."""
     path = parse_path(text)
     if len(path) > 1:
         raise SqlSyntaxError(
-            f"{text} is a field of a column; rows are laid along columns",
+            f"{text} is a field of a column, but rows can be sorted by columns only",
             hint="a dot that belongs to the name goes in backticks: ZORDER BY (`a.b`)",
         )
     return path[0]
@@ -177,7 +177,7 @@ def _options(context: Context) -> dict[str, str]:
 
 
 def _deleted(files: list[tuple[str, int, str]], applied: bool) -> pa.Table:
-    rows: list[dict[str, Any]] = [
+    rows = [
         {"path": path, "size": size, "what": what, "deleted": applied} for path, size, what in files
     ]
     return pa.Table.from_pylist(rows, _DELETED)

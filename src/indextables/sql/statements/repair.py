@@ -1,4 +1,4 @@
-"""REPAIR INDEXFILES TRANSACTION LOG as a command: one row with the seven columns."""
+"""REPAIR INDEXFILES TRANSACTION LOG, which returns one row with seven columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REPAIR_COLUMNS: Final = pa.schema(
 
 
 def repair_log(context: Context, arguments: Arguments) -> pa.Table:
-    """Repairs at once, whatever becomes of the result; every option is a setting of the session."""
+    """Repairs a log and returns the result, even of a failure; every option is a setting of the session."""
     result = repair(
         arguments["source"],
         arguments["target"],

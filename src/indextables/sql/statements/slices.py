@@ -1,9 +1,9 @@
-"""Commands that fold log files, and commands that go back: COMPACT, RESTORE, ROLLBACK."""
+"""Statements that compact slices and that go back to older versions: COMPACT, RESTORE, ROLLBACK."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -35,7 +35,7 @@ _RESTORED: Final = pa.schema(
 
 
 def compact_slices(context: Context, arguments: Arguments) -> pa.Table:
-    """Folds log files into new base files, where there are enough of them."""
+    """Writes slices with enough delta files as new base files."""
     log = context.open_log(arguments["path"])
     where = parse_predicate(arguments["where"]) if "where" in arguments else None
     done = compact(
@@ -50,14 +50,14 @@ def compact_slices(context: Context, arguments: Arguments) -> pa.Table:
 
 
 def restore_version(context: Context, arguments: Arguments) -> pa.Table:
-    """Makes the table what it was at a version."""
+    """Brings back the table as it was at a version."""
     log = context.open_log(arguments["path"])
     done = restore(log, log.snapshot(int(arguments["version"])))
     return _row(arguments, done, _RESTORED, {"restored_files": "numRestoredFiles"})
 
 
 def restore_moment(context: Context, arguments: Arguments) -> pa.Table:
-    """Makes the table what it was at a moment; in UTC unless the text names a zone."""
+    """Brings back the table as it was at a moment, in UTC unless the text names a zone."""
     log = context.open_log(arguments["path"])
     done = restore(log, log.snapshot(timestamp=parse_moment(arguments["moment"])))
     return _row(arguments, done, _RESTORED, {"restored_files": "numRestoredFiles"})
@@ -69,8 +69,10 @@ def roll_back(context: Context, arguments: Arguments) -> pa.Table:
     return _row(arguments, done, _RESTORED, {"restored_files": "numRestoredFiles"})
 
 
-def _row(arguments: Arguments, done: CommitResult, columns: Any, metrics: dict[str, str]) -> pa.Table:
-    """Returns the result as a table of one row; what was not committed has no numbers."""
+def _row(
+    arguments: Arguments, done: CommitResult, columns: pa.Schema, metrics: dict[str, str]
+) -> pa.Table:
+    """Returns the result as a table of one row, with zeros if nothing was committed."""
     row = {
         "table_path": arguments["path"],
         "version": done.version,
@@ -95,7 +97,7 @@ _VERBS: Final[tuple[tuple[str, str, Callable[[Context, Arguments], pa.Table]], .
 
 
 def _commands() -> Iterator[Command]:
-    """Yields each verb for a path in quotes, as the other commands of a log, and for a table by its path."""
+    """Yields each statement twice: for a path in quotes, and for a table by its path."""
     for verb, rest, run in _VERBS:
         yield Command(f"{verb} INDEXTABLES <path:text> {rest}", run)
         yield Command(f"{verb} [TABLE] <path:table> {rest}", run)
