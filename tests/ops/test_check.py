@@ -4,11 +4,13 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import indextables as it
+from indextables.errors import SchemaMismatchError
 from indextables.log.commit.intent import Analyze, Append, CommitPlan
 
 SCHEMA = pa.schema([("id", pa.int64()), ("x", pa.float64()), ("p", pa.string())])
@@ -219,3 +221,33 @@ def test_a_log_whose_beginning_was_cleaned_up_has_no_problems(tmp_path):
         table.append(pa.table({"n": [n]}))
     assert not (tmp_path / "t/_transaction_log/000000000000000000.json").exists()
     assert table.check(deep=True).problems == ()
+
+
+def not_utf8(count=1):
+    offsets = pa.py_buffer(np.array([0, *[2] * count], np.int32))
+    return pa.Array.from_buffers(pa.string(), count, [None, offsets, pa.py_buffer(b"\xff\xfe")])
+
+
+def test_text_that_is_not_utf8_is_refused_by_the_writer(tmp_path):
+    """DuckDB and Polars could not read the file; also where it is inside of another value."""
+    schema = pa.schema([("s", pa.string()), ("st", pa.struct([("t", pa.string())]))])
+    table = it.Table.create(tmp_path / "t", schema)
+    inside = pa.StructArray.from_arrays([not_utf8()], ["t"])
+    good = pa.array(["ü"])
+    for columns in ([not_utf8(), None], [good, inside]):
+        arrays = [
+            pa.nulls(1, field.type) if c is None else c
+            for field, c in zip(schema, columns, strict=True)
+        ]
+        with pytest.raises(SchemaMismatchError, match="not UTF-8"):
+            table.append(pa.table(arrays, schema=schema))
+    assert table.version == 0
+
+
+def test_text_that_is_not_utf8_in_a_file_of_another_writer_is_named(tmp_path):
+    """Spark writes any bytes as a string."""
+    pq.write_table(pa.table({"id": [1], "s": not_utf8()}), tmp_path / "a.parquet")
+    table = it.convert(tmp_path)
+    (problem,) = table.check(deep=True).problems
+    assert (problem.kind, problem.file) == ("bad-text", "a.parquet")
+    assert "column s" in problem.message

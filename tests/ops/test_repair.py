@@ -12,11 +12,12 @@ from uuid import uuid4
 import pytest
 
 from indextables.config import Config
-from indextables.errors import ConfigError, RepairError, StorageError
+from indextables.errors import ConfigError, LogCorruptedError, RepairError, StorageError
 from indextables.log.wire.actions import Add
 from indextables.log.commit.intent import Append, CommitPlan
 from indextables.ops.repair import plan_repair, repair
 from indextables.storage import open_store
+from indextables.table.recovery import check_table
 from support.damage import RealTable, make_table, new_split, remove_one
 from support.faults import FaultyStore
 
@@ -473,3 +474,75 @@ def test_the_new_checkpoint_is_stored_as_the_options_say(columnar: RealTable):
     assert len([*(columnar.root / "again").glob("*.parquet")]) == 1
     (columnar.root / "again" / "000000000000000000.json").unlink()
     assert columnar.snapshot("again").files().equals(columnar.snapshot(REPAIRED).files())
+
+
+# -- a part of a log is not a log --------------------------------------------------------------------
+
+
+def half_copied(table: RealTable, tmp_path: Path, *names: str) -> RealTable:
+    """A table whose repaired log is put in place by hand, file by file, as the advice for object stores says."""
+    assert repair(table.log, table.target).ok
+    half = RealTable(tmp_path / "half")
+    half.log.mkdir(parents=True)
+    for name in names:
+        (half.log / name).write_bytes((table.target / name).read_bytes())
+    return half
+
+
+PARTS = ["000000000000000000.json", "000000000000000001.json"]
+CHECKPOINT = "000000000000000001.checkpoint.json"
+
+
+@pytest.mark.parametrize("names", [PARTS[:1], [PARTS[0], "_last_checkpoint"]])
+def test_a_manual_copy_cut_short_is_refused_by_everybody(table: RealTable, tmp_path: Path, names):
+    """Version 0 of a repaired log has no splits; it says that there is a version 1."""
+    half = half_copied(table, tmp_path, *names)
+    with pytest.raises(LogCorruptedError, match="goes to version 1, and ends at 0"):
+        half.snapshot()
+    with pytest.raises(LogCorruptedError, match="goes to version 1"):
+        add_to(half, new_split(half.root, 900))
+    result = repair(half.log, half.target)
+    assert result.status.startswith("ERROR") and "version 1 is missing" in result.status
+    assert "missing-commit" in {p.kind for p in check_table(half.root).problems}
+
+
+@pytest.mark.parametrize("names", [PARTS, PARTS[1:] + [CHECKPOINT], [CHECKPOINT], [*PARTS, CHECKPOINT]])
+def test_what_is_enough_of_a_repaired_log_is_the_table(table: RealTable, tmp_path: Path, names):
+    """Both commits, or the checkpoint of the second one."""
+    keys = table.snapshot().column("key")
+    assert half_copied(table, tmp_path, *names).snapshot().column("key").equals(keys)
+
+
+def test_a_log_none_of_whose_splits_is_there_is_not_repaired(table: RealTable):
+    """It lies beside another table, or the store is another one: SUCCESS would be an empty table."""
+    for key in table.snapshot().column("key").to_pylist():
+        (table.root / key).unlink()
+    result = repair(table.log, table.target)
+    assert result.status.startswith("ERROR: none of the 12 splits is where the log says")
+    assert not table.target.exists() or not list(table.target.iterdir())
+    assert repair(table.log, table.target, validate_splits=False).ok
+
+
+@pytest.mark.parametrize("needed", [False, True])
+def test_an_unreadable_file_of_the_log_stops_a_repair_only_if_it_is_needed(
+    tmp_path: Path, needed: bool
+):
+    """Named in the plan either way."""
+    table = make_table(tmp_path / "t", commits=4, checkpoints=(2,))
+    key = f"_transaction_log/{4 if needed else 1:018d}.json"
+
+    class Unreadable(FaultyStore):
+        def get_range(self, name, start, length):
+            return self._refuse(name) or super().get_range(name, start, length)
+
+        def get(self, name):
+            return self._refuse(name) or super().get(name)
+
+        def _refuse(self, name):
+            if name == key:
+                raise StorageError(f"{name!r}: permission denied", key=name)
+
+    plan = plan_repair(table.log, opener=lambda uri: Unreadable(open_store(uri)))
+    assert [finding.needed for finding in plan.unreadable] == [needed]
+    assert "permission denied" in str(plan.unreadable[0])
+    assert (plan.error is not None) == needed

@@ -5,12 +5,17 @@ from __future__ import annotations
 import shutil
 import threading
 import time
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from indextables.errors import LogReplacedError, RepairError
+from indextables.log.commit.attempt import Publisher
 from indextables.log.commit.intent import Append, CommitPlan
+from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.files import LogNames
 from indextables.ops.repair import repair
 from indextables.ops.repair.log_location import LogLocation, location_of
 from indextables.ops.repair.swap import (
@@ -23,8 +28,10 @@ from indextables.ops.repair.swap import (
     undo_replace,
 )
 from indextables.storage import open_store
-from support.damage import RealTable, make_table, new_split, seal
+from support import damage
+from support.damage import RealTable, make_table, new_split
 from support.faults import SimulatedCrash
+from support.interleave import InterleavedStore
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +45,21 @@ def original(tmp_path_factory) -> RealTable:
 @pytest.fixture
 def table(original: RealTable, tmp_path: Path) -> RealTable:
     return fresh_repair(original, tmp_path / "t")
+
+
+def seal(path: Path) -> dict:
+    """A log as its writers left it: the fence that keeps them out is no part of it."""
+    found = damage.seal(path)
+    return {name: what for name, what in found.items() if not is_fence(path / name)}
+
+
+def is_fence(file: Path) -> bool:
+    return b'"operation":"REPLACE LOG"' in file.read_bytes()
+
+
+def append(table: RealTable, number: int) -> None:
+    split = new_split(table.root, number)
+    table.transaction_log().commit(lambda _: CommitPlan(Append(), "APPEND", (split,)))
 
 
 def moved(original: RealTable, to: Path) -> RealTable:
@@ -108,7 +130,7 @@ def is_whole(table: RealTable, old: dict, new: dict) -> bool:
 def test_a_swap_that_dies_at_any_step_can_be_finished_or_undone(
     original: RealTable, tmp_path: Path, when: str, exchange, way_out: str
 ):
-    """Source or backup is whole at every moment; with an exchange, so is the log in its place."""
+    """Source or backup is whole at every moment; with an exchange, so is the log in its location."""
     steps = 2 if exchange is exchange_durably else 5
     for at in range(steps):
         table = fresh_repair(original, tmp_path / f"{at}")
@@ -219,23 +241,128 @@ def test_a_writer_that_was_live_during_the_swap_is_told(original: RealTable, tmp
     log.commit(lambda _: CommitPlan(Append(), "APPEND", (new_split(table.root, 701),)))
 
 
-def test_a_commit_that_slips_in_before_the_exchange_stops_the_swap(original: RealTable, tmp_path: Path):
-    """The old log is put back with the new commit in it: nobody loses a commit that succeeded."""
+def test_no_commit_slips_in_before_the_exchange(original: RealTable, tmp_path: Path):
+    """It is made before the fence, and stops the swap, or it is refused: neither log ever loses it."""
     table = fresh_repair(original, tmp_path / "t")
-    new = seal(table.target)
+    old, new = seal(table.log), seal(table.target)
+    refused = []
 
     def late_commit(one: Path, two: Path) -> bool:
-        if table.snapshot().version == 3:
-            table.transaction_log().commit(
-                lambda _: CommitPlan(Append(), "APPEND", (new_split(table.root, 702),))
-            )
+        with pytest.raises(LogReplacedError, match="being replaced") as caught:
+            append(table, 702)
+        refused.append(caught.value)
         return exchange_durably(one, two)
 
-    with pytest.raises(RepairError, match="a writer committed to the log"):
-        replace_log(*places(table), moves=Moves(rename_durably, late_commit))
+    replace_log(*places(table), moves=Moves(rename_durably, late_commit))
+    assert refused
+    assert (seal(table.log), seal(backup(table))) == (new, old)
+    append(table, 703)
+
+
+def test_no_commit_slips_in_before_the_log_is_exchanged_back(original: RealTable, tmp_path: Path):
+    """The same for undo: a commit acknowledged after its check would be in no table."""
+    table = fresh_repair(original, tmp_path / "t")
+    replace_log(*places(table))
+
+    def late_commit(one: Path, two: Path) -> bool:
+        with pytest.raises(LogReplacedError, match="being replaced"):
+            append(table, 702)
+        return exchange_durably(one, two)
+
+    assert undo_replace(places(table)[0], moves=Moves(rename_durably, late_commit)).done == "undone"
+    assert table.snapshot().version == 3
+    append(table, 703)
+
+
+@pytest.mark.parametrize("way_out", ["again", "undo"])
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_commit_just_before_a_swap_that_dies_is_in_the_table_afterwards(
+    original: RealTable, tmp_path: Path, at: int, way_out: str
+):
+    """It comes between the comparison and the fence; both ways out are open."""
+    table = fresh_repair(original, tmp_path / "t")
+    log, repaired = places(table)
+    store = InterleavedStore(log.store, lambda: append(table, 702))
+    log = replace(log, store=store)
+    with pytest.raises(RepairError, match="not a finished repair"):
+        replace_log(log, repaired, moves=CrashAt(at, "after").moves)
+    assert store.happened
+    with suppress(RepairError):
+        replace_log(*places(table)) if way_out == "again" else undo_replace(places(table)[0])
     assert table.snapshot().version == 4
-    assert seal(table.target) == new
-    assert not backup(table).exists()
+    append(table, 703)
+
+
+def test_a_commit_between_undos_check_and_its_fence_is_kept(original: RealTable, tmp_path: Path):
+    """Undo says that it would lose it, and the repaired log goes on."""
+    table = fresh_repair(original, tmp_path / "t")
+    replace_log(*places(table))
+    log = places(table)[0]
+    store = InterleavedStore(log.store, lambda: append(table, 702))
+    with pytest.raises(RepairError, match="1 commits were made since"):
+        undo_replace(replace(log, store=store))
+    assert store.happened
+    assert table.snapshot().version == 2
+    append(table, 703)
+
+
+def test_undo_does_not_overwrite_what_lies_where_the_repaired_log_was(table: RealTable):
+    """An error that says so, before anything moves."""
+    replace_log(*places(table))
+    table.target.mkdir()
+    (table.target / "precious").write_text("mine")
+    before = table.seal()
+    with pytest.raises(RepairError, match="something is there already"):
+        undo_replace(places(table)[0])
+    assert table.seal() == before
+
+
+def test_a_log_stays_as_it_is_when_a_cleanup_passes_a_swap_that_died(
+    original: RealTable, tmp_path: Path
+):
+    """The fence says which repair it belongs to, whatever files of old versions are gone meanwhile."""
+    table = fresh_repair(original, tmp_path / "t")
+    with pytest.raises(SimulatedCrash):
+        replace_log(*places(table), moves=CrashAt(1, "after").moves)
+    (backup(table) / "000000000000000000.json").unlink()
+    assert replace_log(*places(table)).done == "already replaced"
+    append(table, 703)
+
+
+def test_a_writer_overtaken_by_a_swap_never_deletes_a_version_of_the_log_that_came_in(
+    original: RealTable, tmp_path: Path
+):
+    """Its number may be taken there: what it takes back is its own commit or nothing."""
+    table = fresh_repair(original, tmp_path / "t")
+    replace_log(*places(table))
+    base = table.snapshot()
+    publisher = Publisher(open_store(table.root), LogNames(), 18)
+    undo_replace(places(table)[0])
+    with pytest.raises(LogReplacedError):
+        publisher.confirm_parent(base, "somebody")
+    assert table.snapshot().version == 3
+
+
+def test_a_version_that_was_taken_back_is_free_again(table: RealTable):
+    """A writer that found it taken, and then nothing there, tries again instead of dying."""
+    taken = table.log / "000000000000000004.json"
+
+    class Vanishing(InterleavedStore):
+        def list(self, prefix, *, start_after=None):
+            taken.unlink(missing_ok=True)
+            return self._inner.list(prefix, start_after=start_after)
+
+    store = Vanishing(open_store(table.root), lambda: taken.write_bytes(b'{"commitInfo":{}}'))
+    split = new_split(table.root, 702)
+    done = TransactionLog(store).commit(lambda _: CommitPlan(Append(), "APPEND", (split,)))
+    assert (done.version, done.attempts) == (4, 2)
+
+
+def test_a_log_without_a_fence_is_not_changed_by_undo(table: RealTable):
+    """There is nothing to undo."""
+    before = table.seal()
+    assert undo_replace(places(table)[0]).done == "nothing to undo"
+    assert table.seal() == before
 
 
 def test_a_log_that_went_on_since_its_repair_is_not_replaced(table: RealTable):

@@ -19,7 +19,7 @@ from indextables.plan.report import Recorder
 from indextables.storage.base import LogStore
 from indextables.storage.local import LocalStore
 
-_OURS: Final = re.compile(r"data/\d+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/")
+_OURS: Final = re.compile(r"data/[0-9]+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/")
 _MOST_GROUPS: Final = 100
 """Beyond it an engine plans so many little scans for longer than one reader takes to read them."""
 

@@ -39,7 +39,7 @@ from indextables.log.open.cleanup import cleanup
 from indextables.log.open.history import HistoryEntry, history, version_at
 from indextables.log.open.load import Follower, Seen, list_log, load
 from indextables.log.state.snapshot import Snapshot
-from indextables.log.wire.actions import needs_trailer
+from indextables.log.wire.actions import check_writable, needs_trailer
 from indextables.log.wire.files import LOG_DIRECTORY, WIDTH, LogNames
 from indextables.storage.base import LogStore
 
@@ -169,6 +169,7 @@ class TransactionLog:
     def checkpoint(self, snapshot: Snapshot | None = None) -> Written:
         """Writes a checkpoint of the newest version (or of this snapshot) and points to it."""
         snapshot = snapshot or self._follower.newest()
+        check_writable(snapshot.protocol)
         width = self._follower.writable().width
         settings = self._setting(snapshot)
         retention = settings.get(VACUUM_RETENTION) / dt.timedelta(milliseconds=1)

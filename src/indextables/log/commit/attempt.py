@@ -114,7 +114,8 @@ class Publisher:
         if found is None and self._is_checkpointed(mine, commit_id):
             return  # others went on from here, and a cleanup has followed them
         with suppress(StorageError):
-            self.store.delete(mine.key)
+            if self._owner(mine).commit_id == commit_id:  # else it is a version of the log that came in
+                self.store.delete(mine.key)
         raise LogReplacedError(
             f"the log was replaced while version {mine.version} was written; it has been taken back",
             hint=f"open the table again, see that {mine.key} is gone, and repeat the write",
@@ -286,6 +287,9 @@ def commit(
         publisher.pause(random.uniform(0, 0.1 / attempt))
         try:
             bodies = winners_after(draft.base)
+            if not bodies:
+                _check_same_log(draft.base, newest_now())
+                continue
             newest = replay(draft.base, bodies, draft.base.table_uri)
             outcome = _outcome(draft, bodies, newest)
         except (LogCorruptedError, ObjectNotFoundError):
@@ -332,6 +336,20 @@ def _outcome(draft: _Draft, bodies: Sequence[LogBody], newest: Snapshot) -> Outc
         winners.append(winner(before, body, before.table_uri))
         before = winners[-1].after
     return check(draft.plan, winners)
+
+
+def _check_same_log(base: Snapshot, newest: Snapshot) -> None:
+    """LogReplacedError if a version that was taken is free now because another log is there.
+
+    In the same log it is free because whoever took it has taken it back, or the store does not list it yet.
+    """
+    if newest.version > base.version or newest.commit_id == base.commit_id:
+        return
+    raise LogReplacedError(
+        f"the log was replaced while version {base.version + 1} was to be written; nothing was committed",
+        hint="open the table again and repeat the write",
+        version=base.version + 1,
+    )
 
 
 def _unseen(draft: _Draft, newest: Snapshot) -> Outcome:

@@ -36,7 +36,13 @@ import pyarrow.compute as pc
 
 from indextables.core.prune.evaluate import may_match
 from indextables.core.types import FieldPath, StructType, can_widen, leaves
-from indextables.errors import CommitConflictError, IndexTablesError, ProtocolError, SchemaMismatchError
+from indextables.errors import (
+    CommitConflictError,
+    IndexTablesError,
+    LogReplacedError,
+    ProtocolError,
+    SchemaMismatchError,
+)
 from indextables.log.commit.intent import (
     Analyze,
     Append,
@@ -243,7 +249,7 @@ def _check(plan: CommitPlan, winner: Winner) -> Outcome:
 def _protocol(winner: Winner) -> Outcome:
     try:
         check_writable(winner.after.protocol)
-    except ProtocolError as error:
+    except (LogReplacedError, ProtocolError) as error:
         return Conflict(error)
     return Replan(f"version {winner.version} changed the protocol")
 

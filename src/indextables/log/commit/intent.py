@@ -198,7 +198,7 @@ def _others(values: Mapping[FieldPath, T], columns: frozenset[FieldPath]) -> dic
 # removed. So nothing of that kind becomes part of the table unless it is already, or a version since the mark
 # has it. Every commit passes here, whatever verb made it.
 
-_WRITTEN_BY_US: Final = re.compile(r"data/(\d+)-[0-9a-f-]{36}/")
+_WRITTEN_BY_US: Final = re.compile(r"data/([0-9]+)-[0-9a-f-]{36}/")
 
 
 def written_for(key: str) -> int | None:

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final
@@ -19,6 +20,7 @@ from indextables.errors import (
     NotATableError,
     ObjectNotFoundError,
     ReadOnlyStoreError,
+    StorageError,
     TableNotFoundError,
     VersionNotFoundError,
 )
@@ -26,6 +28,7 @@ from indextables.log.open.checkpoint import read_checkpoint
 from indextables.log.open.replay import replay
 from indextables.log.state.parse import no_tombstones
 from indextables.log.state.snapshot import Snapshot
+from indextables.log.wire.actions import last_version
 from indextables.log.wire.files import WIDTH, WIDTHS, LogBody, LogFile, LogNames, read_body, read_info
 from indextables.log.wire.lines import LinePosition
 from indextables.storage.base import LogStore
@@ -148,6 +151,10 @@ def read_hint(store: LogStore, names: LogNames) -> int | None:
         return None
     except orjson.JSONDecodeError:
         hint = None
+    except StorageError as error:
+        # no warning: if it is the store that fails, the listing will say so
+        _logger.info("%s cannot be read, the log is listed instead: %s", names.hint, error.message)
+        return None
     version = hint.get("version") if isinstance(hint, dict) else None
     if not isinstance(version, int) or isinstance(version, bool) or not 0 <= version < 10**18:
         _logger.warning("%s is garbled; the log is listed instead", names.hint)
@@ -214,12 +221,12 @@ def load(store: LogStore, names: LogNames, version: int | None = None) -> tuple[
             return _from_listing(store, listing, version, believe=last_try), listing
         except (ObjectNotFoundError, LogReplacedError):
             # A cleanup removed, or a repair replaced, files that the listing showed: list again.
-            listing = list_log(store, names)
+            listing = _full_listing(store, names, read_hint(store, names))
         except (LogCorruptedError, VersionNotFoundError) as error:
             # While a cleanup deletes files, a listing may show a later file and miss an earlier one.
             if listing.complete and not (is_missing(error) and not last_try):
                 raise
-            listing = list_log(store, names)
+            listing = _full_listing(store, names, read_hint(store, names))
     return _from_listing(store, listing, version, believe=True), listing
 
 
@@ -230,10 +237,47 @@ def _first_listing(store: LogStore, names: LogNames, version: int | None) -> Lis
         if any(file.version >= hint for file in listing.checkpoints):
             return listing
         _logger.warning("%s names version %d, which has no checkpoint", names.hint, hint)
-    listing = list_log(store, names)
-    if listing.newest < 0:
-        raise _no_table(store, names)
-    return listing
+    return _full_listing(store, names, hint)
+
+
+def _full_listing(store: LogStore, names: LogNames, hint: int | None) -> Listing:
+    """Returns every file of the log. One that must be there, and that the store does not list yet, is added.
+
+    LogCorruptedError if the log ends before the version that it says itself it goes to: a checkpoint is pointed
+    to once it is there, and the first commit of a repaired log names the last. Rows would be missing.
+    """
+    for last_try in (False, True):
+        listing = list_log(store, names)
+        if listing.newest < 0:
+            raise _no_table(store, names)
+        promised = _promised(store, listing, hint)
+        if promised <= listing.newest:
+            return listing
+        if last_try and (found := tuple(_fetch(store, names, promised))):
+            return replace(listing, commits={**listing.commits, promised: found})
+        hint = read_hint(store, names)  # the log may have been replaced between the two looks
+    raise _cut_short(listing, promised)
+
+
+def _promised(store: LogStore, listing: Listing, hint: int | None) -> int:
+    """Returns the newest version that must be there, by what the log says of itself."""
+    promised = -1 if hint is None else hint
+    if listing.newest == 0 and listing.commits:
+        with suppress(LogCorruptedError, ObjectNotFoundError):
+            promised = max(promised, last_version(read_info(store, listing.commits[0][0])))
+    return promised
+
+
+def _cut_short(listing: Listing, promised: int) -> LogCorruptedError:
+    name = listing.names.commit(promised, listing.width).rpartition("/")[2]
+    return LogCorruptedError(
+        f"{name} is missing: the log says that it goes to version {promised}, and ends at {listing.newest}",
+        hint="restore what is missing, for example by copying the log again; only if you know that nothing "
+        f"is, delete {listing.names.hint}",
+        file=name,
+        line=0,
+        version=promised,
+    )
 
 
 def _no_table(store: LogStore, names: LogNames) -> TableNotFoundError | NotATableError:
@@ -258,7 +302,8 @@ def _from_listing(store: LogStore, listing: Listing, version: int | None, *, bel
     target = listing.newest if version is None else version
     if not 0 <= target <= listing.newest:
         raise _outside(target, f"the newest is {listing.newest}", newest=listing.newest)
-    for base in _bases(store, listing, target):
+    unread: list[StorageError] = []
+    for base in _bases(store, listing, target, unread):
         try:
             return _on(base, store, listing, target)
         except LogReplacedError as error:
@@ -268,6 +313,8 @@ def _from_listing(store: LogStore, listing: Listing, version: int | None, *, bel
                 "the checkpoint of version %d belongs to another log: %s", base.version, error
             )
     oldest = min(listing.commits, default=0)
+    if oldest > 0 and unread and listing.complete:
+        raise unread[0]
     if oldest > 0 and version is not None and listing.complete:
         raise _outside(target, f"commits are kept from {oldest} on", oldest=oldest)
     try:
@@ -288,8 +335,10 @@ def _outside(version: int, why: str, **facts: int) -> VersionNotFoundError:
     )
 
 
-def _bases(store: LogStore, listing: Listing, target: int) -> Iterator[Snapshot]:
-    """Yields the snapshots of intact checkpoints up to this version, newest first."""
+def _bases(
+    store: LogStore, listing: Listing, target: int, unread: list[StorageError]
+) -> Iterator[Snapshot]:
+    """Yields intact checkpoints up to this version, newest first; a torn or unreadable one only costs time."""
     for file in listing.checkpoints:
         if file.version > target:
             continue
@@ -297,6 +346,11 @@ def _bases(store: LogStore, listing: Listing, target: int) -> Iterator[Snapshot]
             yield read_checkpoint(store, file)
         except LogCorruptedError as error:
             _logger.warning("checkpoint %s is not usable: %s", file.name, error.message)
+        except ObjectNotFoundError:
+            raise
+        except StorageError as error:
+            _logger.warning("checkpoint %s cannot be read: %s", file.name, error.message)
+            unread.append(error)
 
 
 def _on(base: Snapshot, store: LogStore, listing: Listing, target: int) -> Snapshot:

@@ -20,7 +20,7 @@ from indextables.storage.base import LogStore
 
 PART_ACTION: Final = "checkpointPart"
 _ROW_GROUP: Final = 64 * 1024
-_NAME: Final = re.compile(r"(\d{18}|\d{20})\.checkpoint\.[0-9A-Za-z-]+\.parquet")
+_NAME: Final = re.compile(r"([0-9]{18}|[0-9]{20})\.checkpoint\.[0-9A-Za-z-]+\.parquet")
 
 
 def write_part(

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias  # Any: values of JSON fields that this
 
 from indextables.core.stats import SplitStats
 from indextables.core.types import StructType
-from indextables.errors import ProtocolError
+from indextables.errors import LogReplacedError, ProtocolError
 
 Extra: TypeAlias = Mapping[str, Any]
 """Fields that this version of the library does not know, in the order they were found."""
@@ -23,6 +23,8 @@ COMMIT_TRAILER: Final = "commitTrailer"
 """Writer feature: every commit ends in a commitInfo with its checksum, so one without it is torn."""
 MERGE_ON_READ: Final = "mergeOnRead"
 """Reader feature: a slice may have delta files, whose rows replace those of older files."""
+BEING_REPLACED: Final = "beingReplaced"
+"""Writer feature nobody has: the log is about to be exchanged for its repair, so no commit may follow."""
 READER_FEATURES: Final = frozenset({MERGE_ON_READ})
 WRITER_FEATURES: Final = frozenset({COMMIT_TRAILER, MERGE_ON_READ})
 PARQUET_FORMAT: Final[Mapping[str, Any]] = {"provider": "parquet", "options": {}}
@@ -135,6 +137,18 @@ class CommitInfo:
     extra: Extra = field(default_factory=dict, hash=False)
 
 
+REPAIR: Final = "REPAIR"
+"""The operation of the commits of a repaired log."""
+LAST_VERSION: Final = "lastVersion"
+"""In the first commit of a repaired log: the version without which this log is only a part of itself."""
+
+
+def last_version(first: CommitInfo | None) -> int:
+    """Returns the version a log must have at least, by what its first commit says; 0 if it says nothing."""
+    found = first.parameters.get(LAST_VERSION) if first and first.operation == REPAIR else None
+    return found if isinstance(found, int) and not isinstance(found, bool) else 0
+
+
 StateAction: TypeAlias = Protocol | Metadata | Txn | Vacuum | Unknown
 """Actions that are not about files; there are few of them, so they are Python objects."""
 Action: TypeAlias = StateAction | Add | Remove
@@ -152,6 +166,12 @@ def check_readable(protocol: Protocol) -> None:
 def check_writable(protocol: Protocol) -> None:
     """Raises ProtocolError unless this library can write to a table with this protocol."""
     check_readable(protocol)
+    if BEING_REPLACED in protocol.writer_features:
+        raise LogReplacedError(
+            "the log of this table is being replaced by its repair, and takes no commit until that is done",
+            hint="try again in a moment; if the replacement died, run it again (repair --replace) or take it "
+            "back (repair --undo)",
+        )
     _check("written", protocol.min_writer, WRITER_VERSION, protocol.writer_features, WRITER_FEATURES)
 
 

@@ -27,7 +27,7 @@ WIDTHS: Final = (18, 20)
 Kind: TypeAlias = Literal["commit", "checkpoint", "part"]
 
 _NAME: Final = re.compile(
-    r"(?P<version>\d{18}|\d{20})"
+    r"(?P<version>[0-9]{18}|[0-9]{20})"
     r"(?P<rest>\.json|\.checkpoint\.json|\.checkpoint\.[0-9A-Za-z-]+\.parquet)"
 )
 

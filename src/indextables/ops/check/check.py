@@ -11,7 +11,7 @@ from indextables.errors import IndexTablesError, LogCorruptedError
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.check.log import Problem, check_log
-from indextables.ops.check.rows import check_keys, check_rows, check_slices
+from indextables.ops.check.rows import check_keys, check_rows, check_slices, check_text
 from indextables.ops.shared.executor import Executor
 from indextables.storage.base import ObjectMeta
 
@@ -65,6 +65,8 @@ def check(
         if deep:
             damaged = {problem.file for problem in problems}
             problems += check_rows(snapshot, executor, damaged, progress)
+            damaged |= {problem.file for problem in problems}
+            problems += check_text(snapshot, log.store, damaged)
             if not problems:  # files that are unreadable or in no slice cannot be merged
                 problems += check_keys(snapshot, log.store)
     return CheckReport(

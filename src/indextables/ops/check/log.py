@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from indextables.errors import IndexTablesError, LogCorruptedError, LogReplacedError
+from indextables.errors import IndexTablesError, LogCorruptedError, LogReplacedError, StorageError
 from indextables.log.open.checkpoint import read_checkpoint
 from indextables.log.open.load import Listing, list_log, read_hint
 from indextables.log.open.replay import replay
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.log.wire.files import LogBody, LogFile, Torn, Unverified, read_body
+from indextables.log.wire.actions import last_version
+from indextables.log.wire.files import LogBody, LogFile, Torn, Unverified, read_body, read_info
 from indextables.log.wire.lines import loads, written_lines
 
 Kind: TypeAlias = Literal[
@@ -29,6 +31,7 @@ Kind: TypeAlias = Literal[
     "wrong-size",
     "bad-partition-value",
     "unreadable-file",
+    "bad-text",
     "wrong-statistics",
     "unreferenced-file",
     "unknown-merge-mode",
@@ -74,6 +77,7 @@ def check_log(log: TransactionLog) -> Findings:
     }
     _walk(log, listing, checkpoints, findings)
     findings.notes += _pointer(log, listing)
+    findings.problems += _lost_end(log, listing)
     return findings
 
 
@@ -105,7 +109,11 @@ def _commit(
     starts: bool,
 ) -> Snapshot | None:
     findings.commits += 1
-    body = read_body(log.store, files[0])
+    try:
+        body = read_body(log.store, files[0])
+    except StorageError as error:
+        findings.problems.append(Problem("unreadable-file", files[0].name, None, error.message))
+        return None
     if len(files) > 1 and log.store.get(files[1].key) != log.store.get(files[0].key):
         findings.problems.append(
             Problem("mixed-names", files[1].name, 1, f"differs from {files[0].name}, the same version")
@@ -200,5 +208,17 @@ def _pointer(log: TransactionLog, listing: Listing) -> Iterator[Problem]:
         yield Problem(
             "bad-pointer", name, None, "is missing or garbled, so opening the table lists the whole log"
         )
-    elif hint is not None and hint not in versions:
+    elif hint is not None and hint not in versions and hint <= listing.newest:
         yield Problem("bad-pointer", name, None, f"names version {hint}, which has no checkpoint")
+
+
+def _lost_end(log: TransactionLog, listing: Listing) -> Iterator[Problem]:
+    """Yields the versions behind the newest one that the log itself says it has."""
+    promised = [read_hint(log.store, log.names) or 0]
+    if 0 in listing.commits:
+        with suppress(IndexTablesError):
+            promised.append(last_version(read_info(log.store, listing.commits[0][0])))
+    if max(promised) > listing.newest >= 0:
+        name = listing.names.commit(max(promised), listing.width).rpartition("/")[2]
+        message = f"the log says that it goes to version {max(promised)}, and ends at {listing.newest}"
+        yield Problem("missing-commit", name, None, message)

@@ -52,6 +52,29 @@ def check_rows(
             progress(position + 1, len(splits))
 
 
+def check_text(snapshot: Snapshot, store: LogStore, skip: Collection[str]) -> Iterator[Problem]:
+    """Reads the text of every split not in `skip` and names those with bytes that are no text."""
+    of_text = {leaf.path[0] for leaf in leaves(snapshot.schema) if leaf.type == PrimitiveType("string")}
+    stored = of_text.difference(snapshot.partition_columns)
+    names = tuple(field.name for field in snapshot.schema if field.name in stored)
+    for split in snapshot.splits() if names else ():
+        if split.path not in skip:
+            for name in _not_text(ReadRequest(store, snapshot.schema, names), split):
+                message = f"column {name} has text that is not UTF-8: engines other than Spark refuse the file"
+                yield Problem("bad-text", split.path, None, message)
+
+
+def _not_text(reading: ReadRequest, split: Split) -> list[str]:
+    found: dict[str, None] = {}
+    for batch in read_batches(reading, [split]):
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            try:
+                column.validate(full=True)
+            except pa.ArrowInvalid:
+                found[name] = None
+    return list(found)
+
+
 def _contradictions(
     split: Split, rows: SplitStats, columns: list[Leaf], index: ColumnStatsIndex, position: int
 ) -> Iterator[Problem]:

@@ -11,9 +11,9 @@ from typing import Final
 
 import orjson
 
-from indextables.errors import LogCorruptedError, ObjectNotFoundError
+from indextables.errors import LogCorruptedError, ObjectNotFoundError, StorageError
 from indextables.log.open.load import Listing, list_log
-from indextables.log.wire.actions import CommitInfo
+from indextables.log.wire.actions import CommitInfo, last_version
 from indextables.log.wire.files import (
     LogFile,
     Torn,
@@ -127,7 +127,8 @@ class Evidence:
         """Returns the highest version that a commit, a checkpoint, a part or the hint names."""
         named = (file.version for file in self.listing.parts)
         hint = -1 if self.hint is None else self.hint
-        return max([self.listing.newest, hint, self.highest_name, *named])
+        first = (last_version(file.info) for file in self.commits.get(0, ()))
+        return max([self.listing.newest, hint, self.highest_name, *named, *first])
 
     def files(self) -> Iterator[FileEvidence]:
         """Yields every file that was read."""
@@ -173,6 +174,8 @@ def _read_hint(location: LogLocation) -> tuple[int | None, str | None]:
         return None, None
     except orjson.JSONDecodeError:
         return None, "it is not JSON"
+    except StorageError as error:
+        return None, f"it cannot be read: {error.message}"
     match hint:
         case {"version": bool()}:
             pass
@@ -191,12 +194,21 @@ def examine(location: LogLocation, file: LogFile) -> FileEvidence:
     except (zlib.error, EOFError) as error:
         verdict = Torn(f"the compressed text is damaged ({error})", 1)
         return FileEvidence(file, verdict, CommitInfo(), reader.size, (_of(verdict, file),))
+    except ObjectNotFoundError:
+        raise
+    except StorageError as error:
+        # Whether it is needed, the way through the log will tell.
+        return FileEvidence(file, Unverified(), CommitInfo(), 0, (_unread(file, error),))
     found: tuple[Finding, ...] = ()
     if not (isinstance(verdict, Whole) or (isinstance(verdict, Torn) and not verdict.has_lines)):
         found = tuple(_bad_lines(location, file))
     if isinstance(verdict, Torn) and not found:
         found = (_of(verdict, file),)
     return FileEvidence(file, verdict, reader.info(), reader.size, found)
+
+
+def _unread(file: LogFile, error: StorageError) -> Finding:
+    return Finding(file.name, 0, f"it cannot be read: {error.message}")
 
 
 def _of(verdict: Torn, file: LogFile) -> Finding:
@@ -299,6 +311,6 @@ def _same_text(location: LogLocation, one: LogFile, two: LogFile, *, short: bool
     """Returns True if the texts are equal or, with `short`, if the second begins with the first."""
     try:
         left, right = (b"".join(read_chunks(location.store, file)) for file in (one, two))
-    except (zlib.error, EOFError):
+    except (zlib.error, EOFError, StorageError):
         return False
     return right.startswith(left) if short else left == right

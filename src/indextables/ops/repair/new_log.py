@@ -13,15 +13,14 @@ from indextables.errors import ObjectExistsError, ObjectNotFoundError, RepairErr
 from indextables.log.open.checkpoint import Format, add_lines, write_checkpoint, write_hint
 from indextables.log.open.load import load
 from indextables.log.state.snapshot import Snapshot
-from indextables.log.wire.actions import CommitInfo, StateAction
+from indextables.log.wire.actions import LAST_VERSION, REPAIR, CommitInfo, StateAction
 from indextables.log.wire.codec import encode_action
 from indextables.log.wire.files import WIDTH, LogFile, any_info, read_body
 from indextables.ops.repair.log_location import LogLocation
 from indextables.ops.repair.plan import RepairPlan
 from indextables.ops.repair.state import difference
 
-OPERATION: Final = "REPAIR"
-_LAST: Final = 1
+LAST: Final = 1
 """The newest version of a log that a repair has just written."""
 
 
@@ -49,20 +48,26 @@ def _is_unfinished(source: LogLocation, target: LogLocation, found: Iterable[str
     names = target.names
     first = names.commit(0)
     parts = [names.parse(meta) for meta in target.store.list(names.prefix)]
-    if first not in found or any(p is None or p.version > _LAST for p in parts):
+    if first not in found or any(p is None or p.version > LAST for p in parts):
         return False
     origin = origin_of(target)
     return origin is not None and origin.get("source") == source.address
 
 
 def origin_of(location: LogLocation) -> Mapping[str, object] | None:
-    """Returns what the first commit of a repaired log says of its source; None for any other log."""
+    """Returns what the first commit of a repaired log says of its source; None for every other log."""
+    info = first_info(location)
+    return None if info is None else info.parameters
+
+
+def first_info(location: LogLocation) -> CommitInfo | None:
+    """Returns the last line of the first commit of a repaired log; None for every other log."""
     try:
         body = read_body(location.store, LogFile("commit", 0, WIDTH, location.names.commit(0)))
     except ObjectNotFoundError:
         return None
     info = any_info(body)
-    return info.parameters if info is not None and info.operation == OPERATION else None
+    return info if info is not None and info.operation == REPAIR else None
 
 
 def write_log(plan: RepairPlan, snapshot: Snapshot, target: LogLocation, form: Format) -> None:
@@ -74,7 +79,7 @@ def write_log(plan: RepairPlan, snapshot: Snapshot, target: LogLocation, form: F
     now = max(time.time_ns() // 1_000_000, (snapshot.timestamp_ms or 0) + 1)
     try:
         _put(target, 0, _first(plan, snapshot, target, ids[0], now))
-        _put(target, _LAST, _second(plan, snapshot, ids, now + 1))
+        _put(target, LAST, _second(plan, snapshot, ids, now + 1))
         written = load(target.store, target.names)[0]
         _verify(snapshot, written)
         checkpoint = write_checkpoint(
@@ -134,8 +139,9 @@ def _first(
         "sourceVersion": plan.version,
         "sourceCommitId": snapshot.commit_id,
         "sourceFingerprint": plan.fingerprint,
+        LAST_VERSION: LAST,
     }
-    info = CommitInfo(OPERATION, now, commit_id, parameters=parameters, num_files=0)
+    info = CommitInfo(REPAIR, now, commit_id, parameters=parameters, num_files=0)
     return _sealed(lines, info, snapshot)
 
 
@@ -148,7 +154,7 @@ def _second(plan: RepairPlan, snapshot: Snapshot, ids: tuple[str, str], now: int
         "truncationBytesSaved": plan.stats_bytes_saved,
     }
     info = CommitInfo(
-        OPERATION,
+        REPAIR,
         now,
         ids[1],
         parent=ids[0],

@@ -27,6 +27,7 @@ from indextables.ops.repair.state import Rebuilt, finding_of, rebuild
 from indextables.ops.repair.validate import (
     Progress,
     Validation,
+    all_lost,
     lost_from_slices,
     newer_strangers,
     unchecked,
@@ -234,7 +235,7 @@ def _finish(
         stats_bytes_saved=recovered.shortener.saved_by(kept.column("key")),
         snapshot=kept,
         truncated=recovered.shortener.metrics,
-        error=lost_from_slices(state, checked),
+        error=lost_from_slices(state, checked) or all_lost(state, checked),
     )
 
 

@@ -5,27 +5,29 @@
     the target     repaired ─ rename ┘ step
 
 Nothing is written down about the progress: each log says itself what it is (the first commit of a repaired
-one names its source by a fingerprint), so a run that died is finished, or undone, by looking.
+one names its source by a fingerprint), so a run that died is finished, or undone, by looking. The log that is
+to leave gets a fence first: a commit was made before that, and stops the exchange, or it is refused.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from indextables.errors import RepairError
-from indextables.log.open.load import Listing, list_log
+from indextables.log.open.load import load
+from indextables.ops.repair.fence import fence_of, put_up, repair_id, take_down, without_fence
 from indextables.ops.repair.log_location import LogLocation
-from indextables.ops.repair.new_log import origin_of
+from indextables.ops.repair.new_log import LAST, origin_of
 from indextables.ops.repair.plan import fingerprint
 from indextables.storage import durable
 
 Mover: TypeAlias = Callable[[Path, Path], object]
 Done: TypeAlias = Literal["replaced", "already replaced", "undone", "nothing to undo"]
 BACKUP_SUFFIX: Final = "_backup"
-_LAST: Final = 1
 
 
 def rename_durably(source: Path, target: Path) -> None:
@@ -71,24 +73,21 @@ class _Directory:
     def exists(self) -> bool:
         return self.path.exists()
 
-    def listing(self) -> Listing:
-        return list_log(self.location.store, self.location.names)
-
     def is_repair_of(self, other: _Directory) -> bool:
         """Returns True if this log was made from exactly what the other one is now, and is finished."""
-        if not self.exists or not other.exists:
+        if not self.exists or not other.exists or not (self.path / "_last_checkpoint").exists():
             return False
         origin = origin_of(self.location)
-        finished = (self.path / "_last_checkpoint").exists()
-        return (
-            finished
-            and origin is not None
-            and origin.get("sourceFingerprint") == fingerprint(other.listing())
-        )
+        if origin is None:
+            return False
+        fence = fence_of(other.location)
+        if fence is not None and fence.parameters.get("repair") == repair_id(self.location):
+            return True  # nothing was committed since; what a cleanup has taken does not matter
+        return origin.get("sourceFingerprint") == fingerprint(without_fence(other.location))
 
-    def went_on(self) -> bool:
-        """Returns True if somebody has committed to this repaired log."""
-        return self.listing().newest > _LAST
+    def newest(self) -> int:
+        """Returns the newest version, a fence not counted."""
+        return without_fence(self.location).newest
 
 
 def backup_of(log: LogLocation) -> LogLocation:
@@ -106,28 +105,47 @@ def replace_log(
     """
     moves = moves or Moves()
     here, new, old = (_directory(location) for location in (log, repaired, backup_of(log)))
-    if here.is_repair_of(old) and not here.went_on() and not new.exists:
-        return _swap(here, old, "already replaced")
-    if not here.exists and new.is_repair_of(old):
+    done: Done = "replaced"
+    if here.is_repair_of(old) and here.newest() == LAST and not new.exists:
+        done = "already replaced"
+    elif not here.exists and new.is_repair_of(old):
         moves.rename(new.path, here.path)  # a run with a gap died in its middle
-        return _swap(here, old, "replaced")
-    if new.is_repair_of(here):
-        if old.exists:
-            raise RepairError(
-                f"there is already a backup at {old.path}",
-                hint="move it away, or undo, then replace again",
-                path=str(old.path),
-            )
-        moves.rename(new.path, old.path)
-    elif not old.is_repair_of(here):
+    else:
+        _exchange_for_repair(moves, here, new, old, allow_gap=allow_gap)
+    take_down(here.location)
+    return _swap(here, old, done)
+
+
+def _exchange_for_repair(
+    moves: Moves, here: _Directory, new: _Directory, old: _Directory, *, allow_gap: bool
+) -> None:
+    source = new if new.is_repair_of(here) else old
+    if not source.is_repair_of(here):
         raise _does_not_fit(here, new)
+    if source is new and old.exists:
+        raise RepairError(
+            f"there is already a backup at {old.path}",
+            hint="move it away, or undo, then replace again",
+            path=str(old.path),
+        )
+    origin = origin_of(source.location) or {}
+    last, parent = int(str(origin["sourceVersion"])), origin["sourceCommitId"]
+    # From here on the old log is what it will ever be: whoever committed to it was first, and is seen now.
+    if not (
+        put_up(here.location, last + 1, None if parent is None else str(parent), source.location)
+        and source.is_repair_of(here)
+    ):
+        take_down(here.location)
+        raise _does_not_fit(here, source)
+    if source is new:
+        moves.rename(new.path, old.path)
     if not moves.exchange(here.path, old.path):
         moves.rename(old.path, new.path)
-        _check_gap(allow_gap, here)
+        if not allow_gap:
+            take_down(here.location)
+            raise _gap(here)
         moves.rename(here.path, old.path)
         moves.rename(new.path, here.path)
-    _check_nothing_was_lost(moves, here, old, new)
-    return _swap(here, old, "replaced")
 
 
 def undo_replace(log: LogLocation, *, allow_gap: bool = False, moves: Moves | None = None) -> Swap:
@@ -137,25 +155,39 @@ def undo_replace(log: LogLocation, *, allow_gap: bool = False, moves: Moves | No
     """
     moves = moves or Moves()
     here, old = _directory(log), _directory(backup_of(log))
+    done: Done = "undone"
     if not old.exists:
-        return _swap(here, old, "nothing to undo")
-    if not here.exists:
+        done = "undone" if fence_of(log) else "nothing to undo"  # a run died before anything moved
+    elif not here.exists:
         moves.rename(old.path, here.path)  # a run with a gap died in its middle
-        return _swap(here, old, "undone")
-    if here.is_repair_of(old):
-        _check_nobody_went_on(here)
-        target = _target(here)
-        if not moves.exchange(here.path, old.path):
-            _check_gap(allow_gap, here)
-            moves.rename(here.path, target)
-            moves.rename(old.path, here.path)
-            return _swap(here, old, "undone")
-    elif not old.is_repair_of(here):
-        raise _does_not_fit(here, old)
+    elif here.is_repair_of(old):
+        _exchange_back(moves, here, old, allow_gap=allow_gap)
+    elif old.is_repair_of(here):
+        take_down(old.location)
+        moves.rename(old.path, _target(old))
     else:
-        target = _target(old)
+        raise _does_not_fit(here, old)
+    take_down(here.location)
+    return _swap(here, old, done)
+
+
+def _exchange_back(moves: Moves, here: _Directory, old: _Directory, *, allow_gap: bool) -> None:
+    target, newest = _target(here), load(here.location.store, here.location.names, LAST)[0]
+    if here.newest() != LAST or not put_up(here.location, LAST + 1, newest.commit_id, here.location):
+        raise RepairError(
+            f"{max(here.newest() - LAST, 1)} commits were made since the log was replaced; undoing would "
+            "lose them",
+            hint="keep the repaired log; the old one stays in the backup",
+        )
+    if not moves.exchange(here.path, old.path):
+        if not allow_gap:
+            take_down(here.location)
+            raise _gap(here)
+        moves.rename(here.path, target)
+        moves.rename(old.path, here.path)
+        return
+    take_down(old.location)
     moves.rename(old.path, target)
-    return _swap(here, old, "undone")
 
 
 def _directory(location: LogLocation) -> _Directory:
@@ -175,43 +207,23 @@ def _swap(here: _Directory, old: _Directory, done: Done) -> Swap:
 
 def _target(repaired: _Directory) -> Path:
     origin = origin_of(repaired.location) or {}
-    return Path(str(origin.get("target") or f"{repaired.path}_repaired"))
-
-
-def _check_nobody_went_on(here: _Directory) -> None:
-    if here.went_on():
+    target = Path(str(origin.get("target") or f"{repaired.path}_repaired"))
+    if os.path.lexists(target):
         raise RepairError(
-            f"{here.listing().newest - _LAST} commits were made since the log was replaced; undoing would "
-            "lose them",
-            hint="keep the repaired log; the old one stays in the backup",
+            f"the repaired log goes back to {target}, and something is there already",
+            hint="move it away, then undo again",
+            path=str(target),
         )
+    return target
 
 
-def _check_nothing_was_lost(moves: Moves, here: _Directory, old: _Directory, new: _Directory) -> None:
-    """A writer may have committed to the old log after it was compared and before it was moved."""
-    if here.is_repair_of(old):
-        return
-    if here.went_on() or not moves.exchange(here.path, old.path):
-        raise RepairError(
-            f"a writer committed to the old log while it was replaced; that commit is only in {old.path}",
-            hint="stop all writers, undo by hand and repair again",
-            path=str(old.path),
-        )
-    moves.rename(old.path, new.path)
-    raise RepairError(
-        "a writer committed to the log while it was being replaced; the log is as the writer left it",
-        hint="stop all writers, then repair and replace again",
+def _gap(here: _Directory) -> RepairError:
+    return RepairError(
+        f"the system cannot exchange {here.path} with another directory in one step: readers would find "
+        "no log for a moment",
+        hint="stop all readers and writers, then allow the gap (--allow-gap)",
+        path=str(here.path),
     )
-
-
-def _check_gap(allow_gap: bool, here: _Directory) -> None:
-    if not allow_gap:
-        raise RepairError(
-            f"the system cannot exchange {here.path} with another directory in one step: readers would find "
-            "no log for a moment",
-            hint="stop all readers and writers, then allow the gap (--allow-gap)",
-            path=str(here.path),
-        )
 
 
 def _does_not_fit(here: _Directory, other: _Directory) -> RepairError:

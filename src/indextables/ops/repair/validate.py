@@ -119,6 +119,18 @@ def newer_strangers(
             yield meta.key
 
 
+def all_lost(state: Snapshot, checked: Validation) -> RepairError | None:
+    """Returns why a log of which no split is there is not repaired: it lies beside another table, if any."""
+    if not state.num_files or checked.valid.any():
+        return None
+    return RepairError(
+        f"none of the {state.num_files} splits is where the log says: {listed(checked.missing[:3])}",
+        hint="is this log where its table is, and are these the right credentials? To give up all rows, create "
+        "a new table; validateSplits=false keeps every split at the log's word",
+        excluded=(*checked.missing, *checked.mismatched),
+    )
+
+
 def lost_from_slices(state: Snapshot, checked: Validation) -> RepairError | None:
     """Returns the error for lost files without which slices would show wrong rows; None if there are none."""
     lost = [*checked.missing, *checked.mismatched]

@@ -123,7 +123,7 @@ def _has_rows(key: str) -> bool:
 
 
 def _is_commit(meta: ObjectMeta) -> bool:
-    return re.fullmatch(r"\d{18}(\d\d)?\.json", meta.key) is not None
+    return re.fullmatch(r"[0-9]{18}([0-9]{2})?\.json", meta.key) is not None
 
 
 def _is_iceberg(store: LogStore) -> bool:

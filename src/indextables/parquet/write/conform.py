@@ -98,7 +98,20 @@ def conform(batches: Iterable[pa.RecordBatch], target: StructType) -> Iterator[p
             found = by_name.get(field.name.lower())
             column = pa.nulls(batch.num_rows) if found is None else batch.column(found)
             columns.append(_column(column, field))
+            _check_text(columns[-1], field)
         yield pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def _check_text(column: pa.Array, field: Field) -> None:
+    """SchemaMismatchError for text that is none: Arrow takes any bytes, and other engines refuse the file."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise SchemaMismatchError(
+            f"column {field.name!r} has text that is not UTF-8: {error}",
+            hint="decode it, or keep it in a column of binary data",
+            column=field.name,
+        ) from error
 
 
 def _column(column: pa.Array, field: Field) -> pa.Array:
