@@ -1,1 +1,1 @@
-"""Adapters for query engines; each folder alone imports its engine."""
+"""Adapters for query engines; only the folder of an engine imports it."""

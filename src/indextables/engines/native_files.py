@@ -1,4 +1,4 @@
-"""Which splits an engine may read with its own Parquet reader, and which only ours reads right."""
+"""Which splits an engine may read with its own Parquet reader, and which it would read wrong."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from indextables.storage.local import LocalStore
 
 _OURS: Final = re.compile(r"data/[0-9]+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/")
 _MOST_GROUPS: Final = 100
-"""Beyond it an engine plans so many little scans for longer than one reader takes to read them."""
+"""With more of them, an engine would take longer to plan its scans than one reader takes to read the files."""
 
 
 @dataclass(frozen=True, slots=True)
 class NativeGroup:
-    """Files alike in every way: the same columns stored in the same types, the same partition."""
+    """Files that are alike: the same columns stored in the same types, and the same partition."""
 
     paths: list[str]
     written: StructType
@@ -34,22 +34,22 @@ class NativeGroup:
     partition_values: Mapping[str, str | None]
 
     def stored(self, field: Field) -> Field | None:
-        """Returns how the files have a column of the table; None where it came later."""
+        """Returns how the files store a column of the table; None if the column is newer than they are."""
         return next((f for f in self.written if f.name == field.name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class NativePlan:
-    """A plan in two parts: groups of files for the engine's reader, and what is left to ours."""
+    """A plan in two pieces: files for the engine's own reader, and the rest for this library's reader."""
 
     groups: list[NativeGroup]
     mask: FileMask
     """The files of the groups."""
     others: FileMask
-    """The other files rows are read from, slices to be merged among them."""
+    """All other files to read, slices that are merged among them."""
 
     def counted(self, plan: Plan) -> Recorder:
-        """Counts what was pruned and what the engine gets; then for the threads that read the rest."""
+        """Counts what was skipped and what the engine reads; returns the recorder for the threads that read the rest."""
         recorder = Recorder.of_engine()
         report = plan.report
         handed_over = sum(len(group.paths) for group in self.groups)
@@ -58,11 +58,11 @@ class NativePlan:
 
 
 def native_plan(plan: Plan, store: LogStore) -> NativePlan:
-    """Returns the plan's files, each in one of the parts.
+    """Returns the plan's files, divided between the engine's reader and this library's.
 
-    An engine reads what this library wrote to a local disk: there is nothing between the file and
-    the row. Files adopted from elsewhere may differ from what the log says in the spelling and types
-    of columns, and rows of a slice with logs are not the rows of its files.
+    An engine reads files that this library wrote to a local disk. Files adopted from elsewhere may differ
+    from what the log says in the spelling and types of columns, and the rows of a slice with delta files
+    are not the rows of its files.
     """
     nothing = NativePlan([], np.zeros_like(plan.rows), plan.rows)
     if not isinstance(store, LocalStore):
@@ -87,7 +87,7 @@ def native_plan(plan: Plan, store: LogStore) -> NativePlan:
 
 
 class _Rows(NamedTuple):
-    """What the log says of some splits, a column at a time: whole `Split`s would decode statistics too."""
+    """What the log says of some splits, column by column; whole `Split`s would decode statistics too."""
 
     keys: list[str]
     schema_ids: list[int | None]
@@ -112,7 +112,7 @@ def _readable_as_written(key: str, schema_id: int | None, plan: Plan) -> StructT
     if written is None or written is metadata.schema:
         return written
     now = {field.name: field.type for field in metadata.schema}
-    # engines cast numbers alike, but structs each in its own way
+    # all engines cast numbers alike, but structs in different ways
     changed = (f for f in written if f.name in now and now[f.name] != f.type)
     return None if any(_is_nested(f.type) or _is_nested(now[f.name]) for f in changed) else written
 

@@ -1,15 +1,15 @@
-"""Engines that are installed only if the user wants them."""
+"""Imports engines that are installed only if the user wants them."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from types import ModuleType
 
 from indextables.errors import MissingDependencyError
 
 
-def require(name: str) -> Any:
-    """Returns the package, or MissingDependencyError that names the extra to install."""
+def require(name: str) -> ModuleType:
+    """Returns the package; MissingDependencyError names the extra to install."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

@@ -1,8 +1,8 @@
 """The table as a `pyarrow.dataset.Dataset` that plans when it is scanned.
 
-Whatever reads Arrow datasets reads the table through it: PyArrow, pandas, DuckDB, DataFusion. Rows
-come from the same reader as everywhere, so that partition columns, older schemas and types widened
-since are the same for all of them.
+Anything that reads Arrow datasets reads the table through it: PyArrow, pandas, DuckDB, DataFusion. Rows
+come from the reader that all engines share, so partition columns, older schemas and widened types are
+handled alike.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow.fs import LocalFileSystem
 
@@ -31,20 +33,22 @@ _DECOY = "read this dataset through scanner() or get_fragments()"
 class TableDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has no types
     """One version of a table; each scan plans, and opens only the files its filter needs.
 
-    Filters mean what they mean everywhere in this library, which is also what the engines mean that
-    hand theirs over in PyArrow's form: `Rules.SQL`. `rules=Rules.ARROW` gives PyArrow's own, by which
-    no comparison with NaN holds, and `~is_in(…)` holds for NULL.
+    By default (`Rules.SQL`) filters mean what they mean everywhere in this library, which is also what
+    engines mean that hand over their filters in PyArrow's form. `Rules.ARROW` gives them PyArrow's own
+    meaning: no comparison with NaN holds, and `~is_in(…)` holds for NULL.
     """
 
-    def __init__(self, planner: Planner, *, rules: Rules = Rules.SQL, where: Any | None = None) -> None:
-        # With no fragment at all, code that goes past scanner() would find an empty table.
+    def __init__(
+        self, planner: Planner, *, rules: Rules = Rules.SQL, where: pc.Expression | None = None
+    ) -> None:
+        # Without a fragment, code that does not call scanner() would see an empty table instead of an error.
         form, files = ds.ParquetFileFormat(), LocalFileSystem()
         decoy = form.make_fragment(_DECOY, files)
         super().__init__([decoy], schema_to_arrow(planner.schema), form, files)
         self._planner, self._rules, self._where = planner, rules, where
         self._last: tuple[Predicate | None, Plan] | None = None
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _rebuilt, (self._planner, self._rules, self._where)
 
     def __repr__(self) -> str:
@@ -52,77 +56,84 @@ class TableDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has n
 
     @property
     def files(self) -> list[str]:
-        """Returns the paths of all splits, without any filter but the dataset's own."""
+        """Returns the paths of all splits that the dataset's own filter needs."""
         return [split.path for split in self.plan().files]
 
-    def plan(self, filter: Any | None = None) -> Plan:  # noqa: A002 - PyArrow's name for it
-        """Returns the plan a scan with this filter would follow."""
+    def plan(self, filter: pc.Expression | None = None) -> Plan:  # noqa: A002 - PyArrow's name for it
+        """Returns the plan that a scan with this filter would follow."""
         return self._planned(self._read(filter))
 
-    def scanner(self, columns: Columns = None, filter: Any | None = None, **_tuning: Any) -> Any:  # noqa: A002
+    def scanner(
+        self,
+        columns: Columns = None,
+        filter: pc.Expression | None = None,  # noqa: A002
+        **_tuning: object,
+    ) -> ds.Scanner:
         """Returns a scanner over the splits the filter needs; nothing is opened before it is read."""
         rows = self._read(filter)
         plan = self._planned(rows)
-        if self._planner.within is None:  # whoever restricts the table has counted the rest
+        if (
+            self._planner.within is None
+        ):  # otherwise the caller that restricted the table has counted the rest
             Recorder.of_engine().add(pruned=plan.report.total_files - plan.report.kept_files)
         return rows.scanner(units_of(plan), columns, plan.whole, threads=THREADS)
 
-    def get_fragments(self, filter: Any | None = None) -> Iterator[SplitFragment]:  # noqa: A002
-        """Yields one fragment for each split the filter needs, and one for each slice whose files are merged."""
+    def get_fragments(self, filter: pc.Expression | None = None) -> Iterator[SplitFragment]:  # noqa: A002
+        """Yields a fragment for each split that the filter needs, and one for each slice whose files are merged."""
         plan = self._planned(self._read(filter))
-        # logs whose keys the filter excludes were left out: without it their rows would come back
+        # delta files whose keys the filter excludes are left out; without it the rows they replace would show
         where = filter if plan.report.total_slices else None
         for unit in units_of(plan):
             yield SplitFragment(self, unit, where)
 
-    def count_rows(self, filter: Any | None = None, **_tuning: Any) -> int:  # noqa: A002
-        """Returns how many rows satisfy the filter; without one the log usually knows."""
+    def count_rows(self, filter: pc.Expression | None = None, **_tuning: object) -> int:  # noqa: A002
+        """Returns how many rows satisfy the filter; without one the log usually knows it."""
         if self._combined(filter) is not None:
             return int(self.scanner(columns=[], filter=filter).count_rows())
         return count_rows(
             ReadRequest(self._planner.store, self._planner.schema, ()), units_of(self.plan())
         )
 
-    def filter(self, expression: Any) -> TableDataset:
-        """Returns the same table, of which only these rows are seen."""
+    def filter(self, expression: pc.Expression) -> TableDataset:
+        """Returns the same table, restricted to these rows."""
         return TableDataset(self._planner, rules=self._rules, where=self._combined(expression))
 
-    def replace_schema(self, schema: Any) -> NoReturn:
-        """Refused: the log says which columns there are."""
+    def replace_schema(self, schema: pa.Schema) -> NoReturn:
+        """Raises PredicateError: the log says which columns there are."""
         raise PredicateError(
             f"the schema of a table is in its log and cannot be replaced by {schema.names}",
             hint="choose columns with to_table(columns=…), or change the table with Table.evolve(schema)",
         )
 
-    def join(self, *arguments: Any, **options: Any) -> Any:
-        """Returns PyArrow's join, of the rows in memory."""
+    def join(self, *arguments: object, **options: object) -> ds.InMemoryDataset:
+        """Returns PyArrow's join of the rows in memory."""
         return ds.dataset(self.to_table()).join(*arguments, **options)
 
-    def join_asof(self, *arguments: Any, **options: Any) -> Any:
-        """Returns PyArrow's join, of the rows in memory."""
+    def join_asof(self, *arguments: object, **options: object) -> ds.InMemoryDataset:
+        """Returns PyArrow's join_asof of the rows in memory."""
         return ds.dataset(self.to_table()).join_asof(*arguments, **options)
 
-    def sort_by(self, sorting: Any, **options: Any) -> Any:
+    def sort_by(self, sorting: object, **options: object) -> ds.InMemoryDataset:
         """Returns the rows in memory, sorted."""
         return ds.dataset(self.to_table()).sort_by(sorting, **options)
 
-    def _combined(self, expression: Any | None) -> Any | None:
+    def _combined(self, expression: pc.Expression | None) -> pc.Expression | None:
         if self._where is None or expression is None:
             return self._where if expression is None else expression
         return self._where & expression
 
     def _planned(self, rows: _Rows) -> Plan:
-        # DataFusion asks for a scanner, then for the fragments, of the same filter
+        # DataFusion asks for a scanner and then for the fragments with the same filter
         if self._last is None or self._last[0] != rows.bound:
             self._last = (rows.bound, self._planner.plan_bound(rows.bound))
         return self._last[1]
 
     def _known_whole(self, rows: _Rows) -> frozenset[str]:
-        """Returns files without other rows than these, if that filter was the last to be planned."""
+        """Returns files without other rows than these, if that filter was the last one planned."""
         is_known = self._last is not None and self._last[0] == rows.bound
         return self._planned(rows).whole if is_known else frozenset()
 
-    def _read(self, filter: Any | None) -> _Rows:  # noqa: A002
+    def _read(self, filter: pc.Expression | None) -> _Rows:  # noqa: A002
         expression = self._combined(filter)
         if expression is None:
             return _Rows(self._planner, None, None)
@@ -134,7 +145,7 @@ class TableDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has n
         return _Rows(self._planner, bound, expression)
 
 
-def _rebuilt(planner: Planner, rules: Rules, where: Any | None) -> TableDataset:
+def _rebuilt(planner: Planner, rules: Rules, where: pc.Expression | None) -> TableDataset:
     return TableDataset(planner, rules=rules, where=where)
 
 
@@ -148,71 +159,71 @@ def _is_evaluable(predicate: Predicate) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SplitFragment:
-    """One split, or one slice, with the part of PyArrow's fragments that scans it."""
+    """One split, or one slice, with the methods of PyArrow's fragments that scan it."""
 
     dataset: TableDataset
     unit: Unit
-    where: Any | None = None
-    """What all its rows satisfy, whatever is asked for; of a table without slices nothing."""
+    where: pc.Expression | None = None
+    """A condition that every scan of it adds; None in a table without slices."""
 
     @property
     def path(self) -> str:
-        """Returns its key in the table's store; of a slice, that of its oldest file."""
+        """Returns its key in the table's store; for a slice, that of its oldest file."""
         return self.unit.path if isinstance(self.unit, Split) else self.unit.files[0].path
 
     @property
-    def physical_schema(self) -> Any:
-        """Returns the table's schema: what every scan of it gives."""
+    def physical_schema(self) -> pa.Schema:
+        """Returns the table's schema, which every scan of it gives."""
         return self.dataset.schema
 
     def scanner(
         self,
-        schema: Any | None = None,
+        schema: pa.Schema | None = None,
         columns: Columns = None,
-        filter: Any | None = None,  # noqa: A002
-        **_tuning: Any,
-    ) -> Any:
-        """Returns a scanner over its rows alone; the schema is the table's, whatever is given."""
+        filter: pc.Expression | None = None,  # noqa: A002
+        **_tuning: object,
+    ) -> ds.Scanner:
+        """Returns a scanner over its rows alone; the schema is the table's, whatever is passed."""
         del schema
-        rows = self.dataset._read(self._both(filter))  # noqa: SLF001 - its other half
+        rows = self.dataset._read(self._both(filter))  # noqa: SLF001 - made for each other
         whole = self.dataset._known_whole(rows)  # noqa: SLF001
         return rows.scanner([self.unit], columns, whole, threads=1)
 
-    def _both(self, asked: Any | None) -> Any | None:
+    def _both(self, asked: pc.Expression | None) -> pc.Expression | None:
         if self.where is None or asked is None:
             return self.where if asked is None else asked
         return asked if asked.equals(self.where) else self.where & asked
 
-    def to_batches(self, *arguments: Any, **options: Any) -> Iterator[Any]:
-        """Returns the rows as a stream."""
-        batches: Iterator[Any] = self.scanner(*arguments, **options).to_batches()
+    def to_batches(self, *arguments: Any, **options: Any) -> Iterator[pa.RecordBatch]:
+        """Returns the rows as a stream of batches."""
+        batches: Iterator[pa.RecordBatch] = self.scanner(*arguments, **options).to_batches()
         return batches
 
-    def to_table(self, *arguments: Any, **options: Any) -> Any:
+    def to_table(self, *arguments: Any, **options: Any) -> pa.Table:
         """Returns the rows in memory."""
         return self.scanner(*arguments, **options).to_table()
 
-    def head(self, num_rows: int, **options: Any) -> Any:
+    def head(self, num_rows: int, **options: Any) -> pa.Table:
         """Returns the first rows."""
         return self.scanner(**options).head(num_rows)
 
-    def count_rows(self, filter: Any | None = None, **_tuning: Any) -> int:  # noqa: A002
+    def count_rows(self, filter: pc.Expression | None = None, **_tuning: object) -> int:  # noqa: A002
         """Returns how many rows satisfy the filter."""
         return int(self.scanner(columns=[], filter=filter).count_rows())
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Which rows: those the bound condition is TRUE for, by the reader, or by Arrow if it has `expression`."""
+    """The rows a scan gives: filtered by the bound condition in the reader, or by `expression` in Arrow."""
 
     planner: Planner
     bound: Predicate | None
-    expression: Any | None
+    expression: pc.Expression | None
 
     def scanner(
         self, units: Sequence[Unit], columns: Columns, whole: frozenset[str], *, threads: int
-    ) -> Any:
-        """Over these units; nothing is opened before it is read."""
+    ) -> ds.Scanner:
+        """Returns a scanner over these units; nothing is opened before it is read."""
         predicate = self.bound if self.expression is None else None
         needed = self._needed(columns)
         request = ReadRequest(self.planner.store, self.planner.schema, needed, predicate, whole)
@@ -232,7 +243,7 @@ class _Rows:
         return needed or (self._cheapest(),)
 
     def _cheapest(self) -> str:
-        """Returns a column to count rows by: batches without any do not tell how many rows they have."""
+        """Returns a column to count rows by, because batches without columns lose their number of rows."""
         fields = self.planner.schema.fields
         fixed = (
             f.name for f in fields if isinstance(f.type, PrimitiveType) and f.type.name != "string"
@@ -241,13 +252,13 @@ class _Rows:
 
 
 def _named(columns: Columns) -> frozenset[str] | None:
-    """Returns the columns a projection reads; None for all of them."""
+    """Returns the columns that a projection reads; None means all of them."""
     match columns:
         case None:
             return None
         case Mapping():
-            parts = [fields_of(expression) for expression in columns.values()]
-            known = [part for part in parts if part is not None]
-            return frozenset().union(*known) if len(known) == len(parts) else None
+            read = [fields_of(expression) for expression in columns.values()]
+            known = [names for names in read if names is not None]
+            return frozenset().union(*known) if len(known) == len(read) else None
         case _:
             return frozenset(columns)

@@ -1,8 +1,8 @@
 """PyArrow's expressions taken apart and put together again.
 
-An expression shows nothing of itself, but it pickles: as an Arrow file whose schema metadata spells
-the tree in prefix order (`call` … `end`, `field_ref`, `literal`, `options`), and whose columns are
-the literals and the options of functions.
+An expression shows nothing of itself, but it can be pickled: as an Arrow file whose schema metadata
+spells the tree in prefix order (`call` … `end`, `field_ref`, `literal`, `options`), and whose columns
+are the literals and the options of functions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NULL: Final = pa.nulls(1, pa.bool_())  # pa.array() of a list would load pandas
 
 @dataclass(frozen=True, slots=True)
 class FieldRef:
-    """A column or nested field; `()` for one that is not named (by its position)."""
+    """A column or nested field; `()` for one that is given by its position instead of its name."""
 
     path: FieldPath
     pairs: tuple[Pair, ...]
@@ -34,13 +34,13 @@ class FieldRef:
 class Value:
     """A literal."""
 
-    scalar: Any
+    scalar: pa.Scalar
     pairs: tuple[Pair, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of other expressions; `options` is a struct scalar, or None."""
+    """A function of other expressions; `options` is a struct scalar or None."""
 
     name: str
     arguments: tuple[Tree, ...]
@@ -49,7 +49,7 @@ class Call:
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
-        """Returns the call as its expression spells it."""
+        """Returns the call in the spelling of its expression."""
         inner = tuple(pair for argument in self.arguments for pair in argument.pairs)
         return (("call", self.name), *inner, *self.options_pair, ("end", self.name))
 
@@ -59,17 +59,17 @@ Tree: TypeAlias = FieldRef | Value | Call
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """An expression's tree, and the columns its literals are in."""
+    """The tree of an expression, and the columns that its literals are in."""
 
     tree: Tree
-    columns: Any
+    columns: pa.RecordBatch
 
     @property
     def null(self) -> Value:
-        """Returns a literal that any other tree of `expression` may use: NULL."""
+        """Returns a NULL literal that any other tree passed to `expression` may use."""
         return Value(_NULL[0], (("literal", str(self.columns.num_columns)),))
 
-    def expression(self, tree: Tree) -> Any:
+    def expression(self, tree: Tree) -> pc.Expression:
         """Returns the expression of another tree over the same literals."""
         metadata = pa.KeyValueMetadata([(k.encode(), v.encode()) for k, v in tree.pairs])
         fields = [*self.columns.schema, pa.field("", pa.bool_())]
@@ -82,11 +82,8 @@ class Taken:
         return pc.Expression._deserialize(sink.getvalue())  # noqa: SLF001 - what unpickling calls
 
 
-def take_apart(expression: Any) -> Taken | None:
-    """Returns the tree of an expression.
-
-    None if PyArrow cannot write it down, or does so in an unknown way.
-    """
+def take_apart(expression: pc.Expression) -> Taken | None:
+    """Returns the tree of an expression; None if PyArrow cannot write it down or does so in an unknown way."""
     try:
         _, (serialized, *_) = expression.__reduce__()
         return _taken(serialized.to_pybytes())
@@ -96,14 +93,14 @@ def take_apart(expression: Any) -> Taken | None:
 
 @lru_cache(maxsize=16)
 def _taken(serialized: bytes) -> Taken:
-    # DataFusion brings one filter as many times as there are files; not by `equals`, for which -0.0 is 0.0
+    # Cached because DataFusion passes one filter for each file; by bytes, because for `equals` -0.0 is 0.0.
     reader = pa.ipc.open_file(pa.py_buffer(serialized))
     columns = reader.get_batch(0)
     pairs = iter(_metadata_pairs(reader.schema))
     return Taken(_tree(next(pairs), pairs, columns), columns)
 
 
-def _tree(pair: Pair, rest: Iterator[Pair], columns: Any) -> Tree:
+def _tree(pair: Pair, rest: Iterator[Pair], columns: pa.RecordBatch) -> Tree:
     match pair:
         case ("field_ref", name):
             return FieldRef((name,), (pair,))
@@ -116,12 +113,12 @@ def _tree(pair: Pair, rest: Iterator[Pair], columns: Any) -> Tree:
         case ("call", name):
             return _call(name, rest, columns)
         case _:
-            raise ValueError(f"unknown part of an expression: {pair}")
+            raise ValueError(f"unknown piece of an expression: {pair}")
 
 
-def _call(name: str, rest: Iterator[Pair], columns: Any) -> Call:
+def _call(name: str, rest: Iterator[Pair], columns: pa.RecordBatch) -> Call:
     arguments: list[Tree] = []
-    options: Any = None
+    options: pa.StructScalar | None = None
     options_pair: tuple[Pair, ...] = ()
     for pair in rest:
         match pair:
@@ -148,8 +145,8 @@ class _CSchema(ctypes.Structure):
     )
 
 
-def _metadata_pairs(schema: Any) -> list[Pair]:
-    # schema.metadata is a dict: of keys that repeat it keeps one
+def _metadata_pairs(schema: pa.Schema) -> list[Pair]:
+    # schema.metadata is a dict, so it keeps only one of the keys that repeat
     exported = _CSchema()
     schema._export_to_c(ctypes.addressof(exported))  # noqa: SLF001 - Arrow's C interface
     try:
@@ -159,7 +156,7 @@ def _metadata_pairs(schema: Any) -> list[Pair]:
 
 
 def _c_metadata(address: int | None) -> Iterator[Pair]:
-    """Yields Arrow's C form: the number of pairs, then each text after its length."""
+    """Yields the pairs of Arrow's C form: their number, then each text after its length."""
     if address is None:
         return
     position = address + 4

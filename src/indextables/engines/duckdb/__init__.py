@@ -1,4 +1,4 @@
-"""The table in DuckDB: `register` makes it queryable, `sql` is the fast road for a whole query."""
+"""The table in DuckDB: `register` makes it queryable, and `sql` is the faster way to run a whole query."""
 
 from indextables.engines.optional import require
 

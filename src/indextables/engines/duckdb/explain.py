@@ -1,29 +1,30 @@
-"""What DuckDB's optimiser makes of a query: which operators there are, and by what its scans filter."""
+"""What DuckDB's optimiser makes of a query: its operators, and the filters of its scans."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+
+from duckdb import DuckDBPyConnection
 
 SCAN = "PYTHON_ARROW_SCAN"
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One operator of a plan."""
+    """One operator of a query plan."""
 
     name: str
     filters: tuple[str, ...] = ()
-    """Of a scan, the filters it was given, as text."""
+    """The filters of a scan, as text."""
 
 
-def explain(connection: Any, query: str, params: Any = None) -> list[Operator]:
+def explain(connection: DuckDBPyConnection, query: str, params: object = None) -> list[Operator]:
     """Returns the operators of a query's plan, the outermost first; the query does not run.
 
-    Raises what DuckDB raises, and ValueError if its answer has another form than expected.
+    DuckDB's own errors are raised, and ValueError if its answer has another form than expected.
     """
-    # a relation: the result of execute() is the connection's, and another thread could fetch it
+    # sql() and not execute(), whose result belongs to the connection: another thread could fetch it
     shown = connection.sql(f"EXPLAIN (FORMAT json) {query}", params=params).fetchall()
     if len(shown) != 1:
         raise ValueError("EXPLAIN answers with one plan")

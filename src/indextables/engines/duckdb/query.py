@@ -1,4 +1,4 @@
-"""A query over tables by their paths, in a connection of its own."""
+"""A query over tables by their paths, on a connection of its own."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _HINT: Final = 'this is for DuckDB\'s SQL; tables are written indextables.`path`
 def query(text: str, *, storage_options: Mapping[str, object] | None = None) -> pa.Table:
     """Returns the result of DuckDB's SQL over ``indextables.`path` ``, in memory.
 
-    Only the files that the query's conditions need are opened. What DuckDB has to say against a
-    query is a SqlSyntaxError.
+    Only the files that the query's conditions need are opened. An error of DuckDB's about the query
+    becomes a SqlSyntaxError.
     """
     found = find_tables(text)
     connection = duckdb.connect()
@@ -71,6 +71,6 @@ def _failure(error: duckdb.Error) -> IndexTablesError:
 
 
 def _own_error(error: BaseException) -> IndexTablesError | None:
-    """Returns the error of ours that DuckDB ran into while it read a table."""
+    """Returns this library's error that DuckDB ran into while it read a table."""
     cause = error.__cause__ or error.__context__
     return cause if isinstance(cause, IndexTablesError) else None

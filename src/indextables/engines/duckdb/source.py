@@ -1,4 +1,4 @@
-"""The table as a source of DuckDB's Arrow scan: it takes every filter our reader evaluates as DuckDB does."""
+"""The table as a source of DuckDB's Arrow scan, which takes every filter that the reader evaluates as DuckDB does."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from indextables.plan.planner import Planner
 from indextables.plan.report import Recorder
 
 REFERENCE: Final = "__indextables_reference"
-"""A column that tells in a query's plan which table a scan is of."""
+"""A column that tells which table a scan in a query's plan reads."""
 
 
 class FilterSource(ArrowScanSource):
-    """Columns without rows; holds every filter it was offered by the text EXPLAIN shows."""
+    """Columns without rows; remembers each filter it was offered, by the text that EXPLAIN shows."""
 
     schema_is_stable = True
 
-    def __init__(self, schema: Any, bind: Callable[[Predicate], Predicate]) -> None:
+    def __init__(self, schema: pa.Schema, bind: Callable[[Predicate], Predicate]) -> None:
         super().__init__(None)
         self.offered: dict[str, Predicate] = {}
         self._schema, self._bind = schema, bind
@@ -36,11 +36,11 @@ class FilterSource(ArrowScanSource):
         return self._schema.__arrow_c_schema__()
 
     def rows(self) -> int | None:
-        """Returns how many there are; None: nobody knows."""
+        """Returns the number of rows; None if it is unknown."""
         return None
 
     def accepts(self, node: Any) -> bool:
-        """Returns whether the stream will hold only rows the filter is TRUE for."""
+        """Returns True if the stream will hold only rows the filter is TRUE for."""
         bound = self._bind(predicate_of(node))
         if not is_evaluable(bound):
             return False
@@ -49,7 +49,7 @@ class FilterSource(ArrowScanSource):
 
 
 class TableSource(FilterSource):
-    """A table; plans when DuckDB opens a stream."""
+    """A table that plans when DuckDB opens a stream."""
 
     def __init__(self, planner: Planner, reference: int) -> None:
         schema = schema_to_arrow(planner.schema).append(pa.field(REFERENCE, pa.int32()))
@@ -57,7 +57,7 @@ class TableSource(FilterSource):
         self.planner, self.reference = planner, reference
 
     def rows(self) -> int | None:
-        """Returns the table's size, so that joins are ordered well; None if the log does not know."""
+        """Returns the table's number of rows, so that joins are ordered well; None if the log does not know it."""
         return self._rows
 
     @cached_property
@@ -67,11 +67,11 @@ class TableSource(FilterSource):
         return None if chosen.null_count else int(pa.compute.sum(chosen).as_py() or 0)
 
     def accepts(self, node: Any) -> bool:
-        """Returns whether the stream will hold only rows the filter is TRUE for."""
+        """Returns True if the stream will hold only rows the filter is TRUE for."""
         return self._is_reference(node) or super().accepts(node)
 
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
-        """Returns the rows of the splits the filters need, filtered."""
+        """Returns the rows of the splits that the filters need, filtered."""
         parts = tuple(predicate_of(node) for node in filters if not self._is_reference(node))
         plan = self.planner.plan(And(parts) if parts else None)
         names = self._schema.names if columns is None else [self._schema.names[i] for i in columns]
@@ -90,14 +90,14 @@ class TableSource(FilterSource):
         reader = pa.RecordBatchReader.from_batches(wanted, (self._batch(b, wanted) for b in rows))
         return reader.__arrow_c_stream__(), columns is not None
 
-    def _batch(self, batch: Any, wanted: Any) -> Any:
+    def _batch(self, batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
         reference = pa.array(np.full(batch.num_rows, self.reference, np.int32))
         arrays = [reference if f.name == REFERENCE else batch.column(f.name) for f in wanted]
         return pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
     @property
     def reference_filter(self) -> str:
-        """Returns the filter of the table's view, as EXPLAIN shows it."""
+        """Returns the filter of the table's view as EXPLAIN shows it."""
         return f'("{REFERENCE}" = {self.reference})'
 
     def _is_reference(self, node: Any) -> bool:

@@ -1,7 +1,8 @@
 """Tables registered with DuckDB connections, and queries over them.
 
-`register` alone prunes: DuckDB hands its filters to the scan. `sql` asks DuckDB's optimiser first
-which filters reach which table, plans with them, and lets DuckDB's own Parquet reader run the query.
+`register` alone skips files, because DuckDB hands its filters to the scan. `sql` first asks DuckDB's
+optimiser which filters reach which table, plans with them, and lets DuckDB's own Parquet reader run the
+query.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 import duckdb
+from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
 from indextables.core.predicate.nodes import And, Or, Predicate
 from indextables.engines.arrow.dataset import TableDataset
@@ -27,21 +29,24 @@ from indextables.engines.native_files import native_plan
 from indextables.plan.planner import Planner
 from indextables.storage.base import LogStore
 
+if TYPE_CHECKING:
+    from indextables.engines.duckdb.source import TableSource
+
 _logger: Final = logging.getLogger(__name__)
 _numbers: Final = itertools.count(1)
-_registered: Final[WeakKeyDictionary[Any, dict[str, _Registered]]] = WeakKeyDictionary()
-# PIVOT looks at the data while it is planned; a glob in the path of a table is not for DuckDB to expand.
+_registered: Final[WeakKeyDictionary[DuckDBPyConnection, dict[str, _Registered]]] = WeakKeyDictionary()
+# PIVOT reads the data while it is planned; DuckDB must not expand a glob in the path of a table.
 _RUNS_WHILE_PLANNED: Final = re.compile(r"\b(un)?pivot(_\w+)?\b", re.IGNORECASE)
 _GLOB: Final = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)
 class _Registered:
-    """A table of one connection; `source` is None where DuckDB lacks the hook for one."""
+    """A table of one connection; `source` is None if this DuckDB lacks the hook for it."""
 
     name: str
     planner: Planner
-    source: Any | None
+    source: TableSource | None
 
     @property
     def source_name(self) -> str:
@@ -49,7 +54,7 @@ class _Registered:
 
 
 def register(
-    connection: Any,
+    connection: DuckDBPyConnection,
     name: str,
     table: str | Path | LogStore,
     *,
@@ -57,10 +62,30 @@ def register(
     read_optimized: bool = False,
     storage_options: Mapping[str, object] | None = None,
 ) -> None:
-    """Makes the table queryable under a name; every query opens only the files its filters need.
+    """Makes a table queryable under a name. Every query opens only the files its filters need.
 
-    It is the version of this moment, or the one asked for, until it is registered again. With
-    `read_optimized` log files are left out: rows are those of the last compaction.
+    The version stays the one of this moment, or the one asked for, until the table is registered again.
+
+    Args:
+        connection: The DuckDB connection.
+        name: The name of the table in queries.
+        table: The table's path or URI, or a store.
+        version: The version to read; the newest without it.
+        read_optimized: Leave delta files out: the rows are those of the last compaction.
+        storage_options: Credentials and endpoints of an object store.
+
+    Raises:
+        TableNotFoundError: There is no table at this path.
+
+    Example:
+        >>> import duckdb, indextables as it
+        >>> import pyarrow as pa
+        >>> table = it.Table.create("memory://duckdb.register", pa.schema({"n": pa.int64()}))
+        >>> _ = table.append(pa.table({"n": [1, 2]}))
+        >>> connection = duckdb.connect()
+        >>> it.duckdb.register(connection, "numbers", "memory://duckdb.register")
+        >>> connection.sql("SELECT sum(n) FROM numbers").fetchall()
+        [(3,)]
     """
     planner = Planner.open(
         table, version=version, storage_options=storage_options, read_optimized=read_optimized
@@ -71,8 +96,21 @@ def register(
     _registered.setdefault(connection, {})[name.lower()] = found
 
 
-def unregister(connection: Any, name: str) -> None:
-    """Forgets a table; nothing happens if there is none of that name."""
+def unregister(connection: DuckDBPyConnection, name: str) -> None:
+    """Forgets a table; does nothing if there is none of that name.
+
+    Args:
+        connection: The DuckDB connection.
+        name: The name it was registered under.
+
+    Example:
+        >>> import duckdb, indextables as it
+        >>> import pyarrow as pa
+        >>> _ = it.Table.create("memory://duckdb.unregister", pa.schema({"n": pa.int64()}))
+        >>> connection = duckdb.connect()
+        >>> it.duckdb.register(connection, "numbers", "memory://duckdb.unregister")
+        >>> it.duckdb.unregister(connection, "numbers")
+    """
     found = _registered.get(connection, {}).pop(name.lower(), None)
     if found is None:
         return
@@ -81,11 +119,33 @@ def unregister(connection: Any, name: str) -> None:
         connection.unregister(found.source_name)
 
 
-def sql(connection: Any, query: str, params: Sequence[Any] | Mapping[str, object] | None = None) -> Any:
-    """Returns the result of a query over registered tables, as a relation that holds its rows.
+def sql(
+    connection: DuckDBPyConnection,
+    query: str,
+    params: Sequence[object] | Mapping[str, object] | None = None,
+) -> DuckDBPyRelation | None:
+    """Runs a query over registered tables with DuckDB's own Parquet reader, over only the files it needs.
 
-    Runs on the connection itself: its transaction, its settings, its other tables. What cannot be
-    planned beforehand runs like any query: `register` prunes there too.
+    It runs on the connection itself, with its transaction, its settings and its other tables. A query that
+    cannot be planned beforehand runs like any other, and `register` still skips files for it.
+
+    Args:
+        connection: The DuckDB connection.
+        query: The query.
+        params: Values for the query's parameters.
+
+    Returns:
+        A relation that holds the rows; None if the statement has no result.
+
+    Example:
+        >>> import duckdb, indextables as it
+        >>> import pyarrow as pa
+        >>> table = it.Table.create("memory://duckdb.sql", pa.schema({"n": pa.int64()}))
+        >>> _ = table.append(pa.table({"n": [1, 2]}))
+        >>> connection = duckdb.connect()
+        >>> it.duckdb.register(connection, "numbers", "memory://duckdb.sql")
+        >>> it.duckdb.sql(connection, "SELECT count(*) FROM numbers WHERE n > 1").fetchall()
+        [(1,)]
     """
     tables = _registered.get(connection, {})
     needed = _filters(connection, query, params, tables) if _is_plannable(query, tables) else None
@@ -94,11 +154,11 @@ def sql(connection: Any, query: str, params: Sequence[Any] | Mapping[str, object
     with _pruned(connection, {name: tables[name] for name in needed}, needed) as selects:
         pruned = shadowed(query, selects) if selects else None
         relation = connection.sql(pruned or query, params=params)
-        # its rows must be read while the relations of our reader are there
-        return relation.materialize() if hasattr(relation, "materialize") else relation.execute()
+        # its rows must be read before the relations of `_pruned` are unregistered
+        return relation.materialize()
 
 
-def _source(connection: Any, planner: Planner) -> Any | None:
+def _source(connection: DuckDBPyConnection, planner: Planner) -> TableSource | None:
     if not hasattr(connection, "_register_arrow_source"):
         return None
     try:
@@ -108,8 +168,8 @@ def _source(connection: Any, planner: Planner) -> Any | None:
     return TableSource(planner, next(_numbers))
 
 
-def _show(connection: Any, table: _Registered) -> None:
-    """The table under its name, as our reader reads it."""
+def _show(connection: DuckDBPyConnection, table: _Registered) -> None:
+    """Makes the table visible under its name, read by this library's reader."""
     if table.source is None:
         connection.register(table.name, TableDataset(table.planner))
         return
@@ -130,19 +190,19 @@ def _is_plannable(query: str, tables: Mapping[str, _Registered]) -> bool:
 
 
 def _filters(
-    connection: Any, query: str, params: Any, tables: Mapping[str, _Registered]
+    connection: DuckDBPyConnection, query: str, params: object, tables: Mapping[str, _Registered]
 ) -> dict[str, Predicate | None] | None:
-    """For each table of the query the condition its rows must satisfy to matter; None: any may matter.
+    """Returns, for each table of the query, the condition on rows that matter; None there means that any may.
 
-    None for all of them if the query could not be explained. A table that no scan was found of is left
-    out: whatever is done with it goes through its source, which plans for itself.
+    Returns None if the query could not be explained. A table without a scan in the plan is left out: it is
+    read through its source, which plans for itself.
     """
     for table in tables.values():
         table.source.offered.clear()  # type: ignore[union-attr] # _is_plannable
     try:
         plan = explain(connection, query, params)
     except (duckdb.Error, ValueError):
-        return None  # the query itself will say what is wrong
+        return None  # running the query will say what is wrong
     scans: dict[str, list[Predicate | None]] = {name: [] for name in tables}
     for operator in plan:
         for name, table in tables.items():
@@ -160,16 +220,18 @@ def _condition(table: _Registered, filters: Sequence[str]) -> Predicate | None:
 
 
 def _any(conditions: Sequence[Predicate | None]) -> Predicate | None:
-    """Returns what one of several scans needs."""
+    """Returns the condition that covers what several scans need; None if one of them needs everything."""
     known = tuple(condition for condition in conditions if condition is not None)
     return Or(known) if len(known) == len(conditions) else None
 
 
 @contextmanager
 def _pruned(
-    connection: Any, tables: Mapping[str, _Registered], needed: Mapping[str, Predicate | None]
+    connection: DuckDBPyConnection,
+    tables: Mapping[str, _Registered],
+    needed: Mapping[str, Predicate | None],
 ) -> Iterator[dict[str, str]]:
-    """For each table the SELECT of DuckDB's own reader over the files that are needed."""
+    """Yields, for each table, a SELECT with DuckDB's own reader over the files that are needed."""
     rests: list[str] = []
     selects: dict[str, str] = {}
     try:
@@ -179,17 +241,17 @@ def _pruned(
         yield selects
     finally:
         for rest in rests:
-            # nobody knows its name: it may stay if the connection is busy or its transaction failed
+            # the name is not used again, so it may stay if the connection is busy or its transaction failed
             with suppress(duckdb.Error):
                 connection.unregister(rest)
 
 
 def _select_pruned(
-    connection: Any, table: _Registered, condition: Predicate | None, rests: list[str]
+    connection: DuckDBPyConnection, table: _Registered, condition: Predicate | None, rests: list[str]
 ) -> str:
-    """Of the files the condition needs.
+    """Returns a SELECT over the files that the condition needs.
 
-    Those our reader must read become a relation, named in `rests`.
+    Files that this library's reader must read become a relation, whose name is added to `rests`.
     """
     planner = table.planner
     plan = planner.plan_bound(condition)

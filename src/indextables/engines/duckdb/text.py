@@ -1,14 +1,14 @@
 """DuckDB's SQL as a condition, read by DuckDB itself.
 
 Its dialect is not Spark's: `/` divides integers into doubles, `LIKE` has no escape of its own, casts and
-folded constants follow its own rules. So the text is given to DuckDB's binder and optimiser over a
-table without rows, and what they ask a scan to filter by is the condition; the rest is `Opaque`.
+folded constants follow its own rules. So DuckDB's binder and optimiser read the text over a table without
+rows, and the filters they hand to its scan are the condition. The rest is `Opaque`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 
@@ -24,13 +24,35 @@ _PROBE: Final = "__indextables_condition"
 _WHY: Final = "only DuckDB can evaluate it"
 
 
-def from_duckdb(condition: Any, schema: StructType, *, connection: Any | None = None) -> Predicate:
-    """Returns what a WHERE clause of DuckDB with this text, or this `duckdb.Expression`, keeps.
+def from_duckdb(
+    condition: str | duckdb.Expression,
+    schema: StructType,
+    *,
+    connection: duckdb.DuckDBPyConnection | None = None,
+) -> Predicate:
+    """Reads a condition in DuckDB's SQL, as DuckDB itself understands it.
 
-    TRUE for the rows DuckDB would keep, or, where a part of it is Opaque, for more; it may be FALSE where
-    DuckDB has NULL, so it is a condition as a whole and no part of another one. Settings such as the
-    time zone are the connection's. PredicateError with DuckDB's own words if it is no condition over
-    these columns.
+    It is TRUE for the rows DuckDB would keep or, if a piece of it is Opaque, for more. It may be FALSE where
+    DuckDB has NULL, so use it as a whole and not as a piece of another condition. Settings such as the time
+    zone are the connection's.
+
+    Args:
+        condition: What may stand after WHERE, or a `duckdb.Expression`.
+        schema: The table's schema.
+        connection: The connection to read it with; a new one without it.
+
+    Returns:
+        The condition.
+
+    Raises:
+        PredicateError: It is no condition over these columns; the message has DuckDB's own words.
+
+    Example:
+        >>> import indextables as it
+        >>> import pyarrow as pa
+        >>> table = it.Table.create("memory://from_duckdb", pa.schema({"n": pa.int64()}))
+        >>> type(it.duckdb.from_duckdb("n > 5", table.schema)).__name__
+        'Compare'
     """
     try:
         text = str(duckdb.SQLExpression(condition) if isinstance(condition, str) else condition)
@@ -38,12 +60,12 @@ def from_duckdb(condition: Any, schema: StructType, *, connection: Any | None = 
     except duckdb.Error as error:
         raise PredicateError(
             f"DuckDB cannot read the condition: {error}",
-            hint="write what may stand after WHERE in DuckDB",
+            hint="write it as it would stand after WHERE in DuckDB",
             condition=str(condition),
         ) from error
 
 
-def _read(text: str, schema: StructType, connection: Any) -> Predicate:
+def _read(text: str, schema: StructType, connection: duckdb.DuckDBPyConnection) -> Predicate:
     rest = Opaque(text, (), _WHY)
     if not hasattr(connection, "_register_arrow_source"):
         return rest
@@ -73,6 +95,6 @@ def _condition(plan: Sequence[Operator], offered: dict[str, Predicate], rest: Op
         return rest
     filters = plan[names.index(SCAN)].filters
     known = [offered[text] for text in filters if text in offered]
-    # a plan of the scan alone keeps every row the scan gives
+    # a plan with nothing but the scan keeps every row of it
     is_whole = set(names) <= {SCAN, "PROJECTION"} and len(known) == len(filters)
     return And(tuple(known) if is_whole else (*known, rest))

@@ -1,4 +1,4 @@
-"""A plan as SQL: DuckDB's own Parquet reader over the splits it reads right."""
+"""A plan as SQL: DuckDB's own Parquet reader over the splits that it reads right."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _NAMES: Final = {
     "variant": 'STRUCT("value" BLOB, "metadata" BLOB)',
 }
 _AS_STORED: Final = ("integer", "long", "float", "double", "string", "date")
-"""Types that every Parquet file has in the one way DuckDB reads them right: each cast is bound three times."""
+"""Types that need no cast, because every Parquet file stores them in the way DuckDB reads; a cast is bound thrice."""
 
 
 def quoted(name: str) -> str:
-    """Returns a name as an identifier."""
+    """Returns a name as a quoted identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -101,10 +101,7 @@ def _columns(group: NativeGroup, schema: StructType) -> Iterator[str]:
 
 
 def _constant(stored: str | None, field: Field) -> str:
-    """Returns a partition's value.
-
-    Instants are written with their zone, for DuckDB has one of its own.
-    """
+    """Returns a partition's value as SQL; instants with their zone, because DuckDB has a time zone of its own."""
     physical = partition_value(stored, field.type)
     spelled = None if physical is None else partition_text(physical, field.type)
     if spelled is None:

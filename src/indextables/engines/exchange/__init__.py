@@ -1,4 +1,4 @@
-"""Conditions of the rest of the world, in and out.
+"""Conditions of other systems, in and out.
 
 Trino's and Presto's domains, Hive's search arguments, Substrait, and expressions of PyArrow, Polars and
 DuckDB. Each reader is loaded when its function is first used.
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from indextables.engines.exchange.trino import from_tuple_domain, to_tuple_domain
     from indextables.engines.polars import predicate_of as from_polars
 
-# Where each function is; loaded, with its library if it has one, when it is first used.
+# The module of each function, loaded with the library it needs when the function is first used.
 _LAZY: Final = {
     "from_duckdb": ("indextables.engines.duckdb", "from_duckdb"),
     "from_polars": ("indextables.engines.polars", "predicate_of"),

@@ -3,10 +3,10 @@
 A block is the name of its encoding (length, then text), the number of its positions, and what the
 encoding needs. Numbers are little-endian. Nulls are one bit per position, the first one on top.
 
-Nothing in a block says who wrote it, and the two have drifted apart. Presto writes where each text ends;
-Trino writes the lengths of the texts that are not NULL, after their number, and that number too before
-the integers of a block with nulls. Dictionaries have an identity after their indices, in newer versions
-not. A block is read in every way, and believed if exactly one of them fits to the last byte.
+Nothing in a block says which of the two wrote it, and they differ. Presto writes where each text ends.
+Trino writes the lengths of the texts that are not NULL, after their number, and also writes that number
+before the integers of a block with nulls. Dictionaries have an identity after their indices, except in
+newer versions. A block is read in every way, and believed if exactly one of them fits to the last byte.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _IDENTITY: Final = 24
 
 
 class _Layout(NamedTuple):
-    """What versions do differently."""
+    """What differs between systems and versions."""
 
     counts_integers: bool
     has_lengths: bool
@@ -62,10 +62,7 @@ def encode_block(encoding: str, values: Sequence[Raw], form: Form = "trino") -> 
 
 
 def decode_block(text: str) -> list[Raw]:
-    """Returns the values of a block.
-
-    PredicateError if it is damaged, or written in a way we cannot read.
-    """
+    """Returns the values of a block; PredicateError if it is damaged or written in an unknown way."""
     try:
         data = base64.b64decode(text, validate=True)
     except binascii.Error as error:
@@ -122,7 +119,7 @@ def _encode_texts(values: Sequence[Raw], form: Form) -> bytes:
 
 @dataclass
 class _Bytes:
-    """A place in the bytes of a block."""
+    """A position in the bytes of a block."""
 
     data: bytes
     layout: _Layout
@@ -173,7 +170,7 @@ class _Bytes:
         values = self.block()
         indices = self.integers(count)
         if not all(0 <= i < len(values) for i in indices):
-            raise struct.error("it points beside its dictionary")
+            raise struct.error("it points outside its dictionary")
         self.take(_IDENTITY if self.layout.has_identity else 0)
         return [values[i] for i in indices]
 
@@ -211,7 +208,7 @@ class _Bytes:
 
 
 def _cut(whole: bytes, lengths: Sequence[int], nulls: Sequence[bool]) -> list[Raw]:
-    """Texts side by side; a NULL takes no place."""
+    """Returns the texts that stand side by side in `whole`; a NULL has no bytes."""
     taken = any(length for length, is_null in zip(lengths, nulls, strict=True) if is_null)
     if taken or min(lengths, default=0) < 0 or sum(lengths) != len(whole):
         raise struct.error("its texts do not fit its bytes")

@@ -1,4 +1,4 @@
-"""Protocol buffers read without their schema: numbered fields, in the order they come."""
+"""Reads protocol buffers without their schema: numbered fields, in the order they come."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Message: TypeAlias = dict[int, list[int | bytes]]
 
 
 def message(data: bytes) -> Message:
-    """Returns the fields by number, each with all its values; ValueError for what is no message."""
+    """Returns the fields by number, each with all its values; ValueError if the bytes are no message."""
     found: Message = {}
     for number, value in _fields(data):
         found.setdefault(number, []).append(value)

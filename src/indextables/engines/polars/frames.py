@@ -1,4 +1,4 @@
-"""A plan as a LazyFrame: Polars' own Parquet scan where it reads the splits right, our reader elsewhere."""
+"""A plan as a LazyFrame: Polars' own Parquet scan for splits it reads right, this library's reader for others."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def polars_schema(schema: StructType) -> pl.Schema:
 
 
 def lazy_frame(plan: Plan, store: LogStore) -> pl.LazyFrame:
-    """Returns the rows of the plan's splits, all of them: Polars filters."""
+    """Returns all rows of the plan's splits; Polars filters them."""
     schema = plan.snapshot.schema
     found = native_plan(plan, store)
     recorder = found.counted(plan)
-    # Polars takes a row group's bounds for those of what it computes from them, also where that overflows
+    # Polars computes with a row group's bounds as with values, even where that overflows
     by_bounds = plan.predicate is None or is_evaluable(plan.predicate)
     parts = [_scan(group, schema, use_statistics=by_bounds) for group in found.groups]
     if found.others.any():
@@ -43,7 +43,7 @@ def lazy_frame(plan: Plan, store: LogStore) -> pl.LazyFrame:
 
 
 def _scan(group: NativeGroup, schema: StructType, *, use_statistics: bool) -> pl.LazyFrame:
-    """Returns Polars' scan of files that are alike; older ones are cast to the types of today."""
+    """Returns Polars' scan of files that are alike, cast to the types the table has now."""
     stored = StructType(tuple(f for f in group.written if f.name not in group.partition_values))
     frame = pl.scan_parquet(
         group.paths,
@@ -58,7 +58,7 @@ def _scan(group: NativeGroup, schema: StructType, *, use_statistics: bool) -> pl
 
 
 def _column(field: Field, group: NativeGroup, dtype: pl.DataType) -> pl.Expr | None:
-    """Returns what to put in place of a column of the files; None where it is as the table has it."""
+    """Returns what to put in place of a column of the files; None if it is as the table has it."""
     if field.name in group.partition_values:
         value = partition_scalar(group.partition_values[field.name], field.type)
         return pl.lit(value.as_py(), dtype).alias(field.name)
@@ -69,7 +69,7 @@ def _column(field: Field, group: NativeGroup, dtype: pl.DataType) -> pl.Expr | N
 
 
 def planning_source(planner: Planner) -> pl.LazyFrame:
-    """Yields a LazyFrame for Polars versions without resolvers: it plans, and scans, when Polars reads it."""
+    """Returns a LazyFrame for Polars versions without resolvers, which plans when Polars reads it."""
 
     def rows(
         columns: list[str] | None, predicate: pl.Expr | None, limit: int | None, size: int | None
@@ -86,7 +86,7 @@ def planning_source(planner: Planner) -> pl.LazyFrame:
 
 
 def _read(plan: Plan, native: NativePlan, store: LogStore, recorder: Recorder) -> pl.LazyFrame:
-    """Yields the rows that are left to our reader, a batch at a time."""
+    """Returns a LazyFrame of the rows that are left to this library's reader, a batch at a time."""
     schema = plan.snapshot.schema
     units = units_of(plan, without=native.mask)
     filtered = None if plan.predicate is None else evaluable_part(plan.predicate)

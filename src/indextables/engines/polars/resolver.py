@@ -1,4 +1,4 @@
-"""Polars' hook for tables: asked for rows when filters have been pushed down."""
+"""Polars' hook for tables, called when filters have been pushed down."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from indextables.plan.planner import Planner
 
 
 class TableResolver(LazyFrameResolver):
-    """Answers Polars, when it has pushed filters down, with a scan of the files they need."""
+    """Answers Polars with a scan of the files that the pushed-down filters need."""
 
     def __init__(self, planner: Planner, *, follow: bool) -> None:
         self._planner, self._follow = planner, follow
@@ -35,13 +35,13 @@ class TableResolver(LazyFrameResolver):
         filter_drop_columns_idx: int | None,  # noqa: ARG002
         existing_resolved_version_key: str | None,
     ) -> tuple[pl.LazyFrame | None, ResolvedLazyFrameProps]:
-        """Returns the rows, filtered by nothing: Polars applies every filter itself."""
+        """Returns the rows of these files unfiltered, because Polars applies every filter itself."""
         planner = self._newest() if self._follow else self._planner
         # without a key Polars would keep the files of the first collect
         props = ResolvedLazyFrameProps(version_key=str(planner.snapshot.version))
         if existing_resolved_version_key == props.version_key:
             return None, props
-        # a limit comes before the filters: the first rows of the table, not the first that match
+        # a limit is applied before the filters: it means the first rows of the table, not the first that match
         plan = planner.plan(_conjunction(filters) if limit is None else None)
         return lazy_frame(plan, planner.store).select(self._schema.names()), props
 

@@ -1,4 +1,4 @@
-"""`it.scan_polars`: a LazyFrame whose filters reach the planner."""
+"""`it.scan_polars`: a LazyFrame whose filters decide which files are read."""
 
 from __future__ import annotations
 
@@ -23,11 +23,31 @@ def scan_polars(
     read_optimized: bool = False,
     storage_options: Mapping[str, object] | None = None,
 ) -> pl.LazyFrame:
-    """Returns the table as a LazyFrame; each collect opens only the files its filters need.
+    """Reads a table as a Polars LazyFrame. Each collect opens only the files its filters need.
 
-    It is the version of this moment, or the one asked for, however often it is collected. With
-    `follow` each collect sees the newest version instead. With `read_optimized` log files are left
-    out: rows are those of the last compaction, and all of them are read by Polars itself.
+    Args:
+        table: The table's path or URI, or a store.
+        version: The version to read; without it the newest at the time of this call, for every collect.
+        timestamp: A moment instead of a version: milliseconds since 1970, or an aware datetime.
+        follow: Read the newest version at each collect instead.
+        read_optimized: Leave delta files out: the rows are those of the last compaction, and Polars itself
+            reads all files.
+        storage_options: Credentials and endpoints of an object store.
+
+    Returns:
+        The LazyFrame.
+
+    Raises:
+        TableNotFoundError: There is no table at this path.
+        VersionNotFoundError: The log does not have that version.
+
+    Example:
+        >>> import indextables as it
+        >>> import pyarrow as pa, polars as pl
+        >>> table = it.Table.create("memory://scan_polars", pa.schema({"n": pa.int64()}))
+        >>> _ = table.append(pa.table({"n": [1, 2, 3]}))
+        >>> it.scan_polars("memory://scan_polars").filter(pl.col("n") > 1).collect()["n"].to_list()
+        [2, 3]
     """
     planner = Planner.open(
         table,
