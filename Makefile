@@ -41,8 +41,8 @@ lint: $(STAMP) ## ruff, mypy --strict, import-linter
 format: $(STAMP) ## let ruff fix and format
 	@$(BIN)/ruff check --fix-only . && $(BIN)/ruff format .
 
-fuzz: $(STAMP) ## property tests with many examples, for hours if you like: FUZZ_EXAMPLES=1000000
-	@HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m "not spark" -k "property or fuzz" --timeout=0 $(ARGS)
+fuzz: $(STAMP) ## property tests with many examples, for hours if you like: FUZZ_EXAMPLES=1000000 FUZZ_SECONDS=36000
+	@$(JAVA) HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -k "property or fuzz" --timeout=0 $(ARGS)
 
 bench: $(STAMP) ## every benchmark, results in benchmarks/results/
 	@$(JAVA) $(BIN)/python benchmarks/run.py $(ARGS)
