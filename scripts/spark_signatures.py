@@ -41,11 +41,43 @@ TYPES: Final = {
 }
 # Not a function of its arguments alone, or one that does something beside giving a value.
 LEFT_OUT: Final = frozenset(
-    "rand randn random uuid shuffle now user session_user current_user version curdate localtimestamp sleep "
-    "input_file_name input_file_block_start input_file_block_length monotonically_increasing_id "
-    "spark_partition_id reflect java_method try_reflect raise_error assert_true randstr uniform "
-    "aes_encrypt current_schema current_database current_catalog current_timezone "
-    "current_date current_time current_timestamp unix_timestamp() typeof".split()
+    [
+        "rand",
+        "randn",
+        "random",
+        "uuid",
+        "shuffle",
+        "now",
+        "user",
+        "session_user",
+        "current_user",
+        "version",
+        "curdate",
+        "localtimestamp",
+        "sleep",
+        "input_file_name",
+        "input_file_block_start",
+        "input_file_block_length",
+        "monotonically_increasing_id",
+        "spark_partition_id",
+        "reflect",
+        "java_method",
+        "try_reflect",
+        "raise_error",
+        "assert_true",
+        "randstr",
+        "uniform",
+        "aes_encrypt",
+        "current_schema",
+        "current_database",
+        "current_catalog",
+        "current_timezone",
+        "current_date",
+        "current_time",
+        "current_timestamp",
+        "unix_timestamp()",
+        "typeof",
+    ]
 )
 TRIPLES_TRIED = 40
 """How many combinations of three types are tried, at random."""
