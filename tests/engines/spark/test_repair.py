@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.types import IntegerType, LongType, StringType
 
 from indextables.errors import RepairError
-from indextables.ops.repair.log_location import place_of
+from indextables.ops.repair.log_location import location_of
 from indextables.ops.repair.swap import replace_log
 from indextables.storage import open_store
 from support.damage import seal
@@ -103,8 +103,8 @@ def test_long_statistics_are_truncated_and_the_table_reads_the_same_after_replac
         ]
 
     before = answers()
-    log = place_of(articles / "_transaction_log", open_store)
-    replace_log(log, place_of(lean, open_store))
+    log = location_of(articles / "_transaction_log", open_store)
+    replace_log(log, location_of(lean, open_store))
     assert answers() == before
     assert len(before[0]) == 240
     spark.range(3).selectExpr("id", "'new' AS text", "id AS score").write.format("indextables").mode(
