@@ -1,1 +1,1 @@
-"""Moves rows in and out of Parquet files with Arrow, in this process."""
+"""Reads and writes the rows of Parquet files with Arrow, in this process."""

@@ -123,12 +123,12 @@ class Slices:
         return logs
 
     @cached_property
-    def places(self) -> Numbers:
-        """For each file, the place of the first file of its slice among all files."""
+    def first_files(self) -> Numbers:
+        """Returns for each file the index of the first file of its slice."""
         first = np.full(self.count, len(self.codes))
         np.minimum.at(first, self.codes, np.arange(len(self.codes)))
-        places: Numbers = first[self.codes]
-        return places
+        first_files: Numbers = first[self.codes]
+        return first_files
 
     @property
     def is_log(self) -> FileMask:

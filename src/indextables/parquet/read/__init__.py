@@ -1,1 +1,1 @@
-"""Reads splits and slices into rows, and statistics from Parquet footers."""
+"""Reads the rows of splits and slices, and statistics from Parquet footers."""

@@ -1,14 +1,16 @@
-"""Files whose old dates and times are numbers of another calendar than the one they are read in.
+"""Files with old dates and times that were counted in another calendar.
 
-Spark 2 counted the days before 15 October 1582 in the Julian calendar, and newer ones still do where they
-are set to. Such a file says so in its footer; Spark then reads other values than the file holds, and no
-bound of these is known.
+Spark 2 counted the days before 15 October 1582 in the Julian calendar, and newer Sparks still do if they
+are set to. The footer of the file says so. Spark then reads other values than the file has, so their bounds
+are unknown.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
+
+import pyarrow.parquet as pq
 
 from indextables.core.stats import SplitStats
 from indextables.core.types import FieldPath, PrimitiveType, StructType, leaves
@@ -16,28 +18,28 @@ from indextables.core.types import FieldPath, PrimitiveType, StructType, leaves
 _VERSION: Final = b"org.apache.spark.version"
 _MARKS: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _FIRST_UNMARKED: Final = b"3.1.0"
-"""What an older Spark wrote may be of the other calendar without a mark; compared as text, as Spark does."""
+"""A file of an older Spark may have the other calendar without a mark; compared as text, as Spark does it."""
 _SAME_SINCE: Final = {
     "date": -141_427,  # 15 October 1582
-    # Local times are shifted up to 1900; a day later no zone shifts a bound past it.
+    # Local times are shifted until 1900; one more day covers the offset of every time zone.
     "timestamp": -2_208_902_400_000_000,
     "timestamp_ntz": -2_208_902_400_000_000,
 }
 
 
-def is_other_calendar(metadata: Any) -> bool:
-    """Returns whether Spark takes old dates and times of the file with this footer for Julian ones."""
+def is_other_calendar(metadata: pq.FileMetaData) -> bool:
+    """Returns whether Spark reads old dates and times of the file with this footer as Julian ones."""
     found = metadata.metadata or {}
     return any(mark in found for mark in _MARKS) or found.get(_VERSION, b"9") < _FIRST_UNMARKED
 
 
 def has_old_times(stats: SplitStats, schema: StructType) -> bool:
-    """Returns whether a bound is of a date or time for which the calendar matters."""
+    """Returns whether a bound is so old that the calendar matters."""
     return bool(_old(stats, schema))
 
 
 def without_old_times(stats: SplitStats, schema: StructType) -> SplitStats:
-    """Returns the statistics without these bounds; a later one is right whatever stands below it."""
+    """Returns the statistics without bounds that are so old that the calendar matters."""
     old = _old(stats, schema)
     if not old:
         return stats

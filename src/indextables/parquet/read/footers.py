@@ -1,4 +1,9 @@
-"""One bound from a Parquet footer, as the table's type compares it."""
+"""Statistics from the footers of Parquet files, without reading a row.
+
+*Trusted* files were written by Spark's writer, or by this library's, which omits the statistics of a float
+column that has a NaN. Other files are trusted less: a text may have been cut to a shorter bound, and
+nothing says whether there is a NaN.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow.fs import FileSystem
 
 from indextables.core.stats import SplitStats
 from indextables.core.stats.values import Physical, Round, decode_value
@@ -32,6 +38,8 @@ from indextables.storage.base import failure
 _MICROS_PER_DAY: Final = 86_400_000_000
 _MICROS: Final = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}
 """Microseconds per unit, as a fraction."""
+# Bounds of one column, in the form in which the table's type compares them.
+
 _ARROW_TEXT: Final = frozenset(
     (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view())
 )
@@ -39,25 +47,22 @@ _ARROW_TEXT: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ColumnChunk:
-    """Where a leaf's column chunks are in every row group, and the type the file gives it."""
+    """A leaf of the file: the number of its column chunk in each row group, and its type in the file."""
 
     index: int
-    type: Any
+    type: pa.DataType
     repeated: bool
-    column: Any
+    column: pq.ColumnSchema
 
     @property
     def required(self) -> bool:
-        """Returns whether Parquet itself rules NULL out."""
+        """Returns whether Parquet itself rules out NULL."""
         return bool(self.column.max_definition_level == 0)
 
 
-def bound_of(stats: Any, chunk: ColumnChunk, dtype: DataType, side: Round) -> Physical | None:
-    """Returns a bound of the file as the table's type compares it.
-
-    None where the two types do not meet.
-    """
-    # Not .min and .max: they raise for years outside 1-9999 and for bytes that are no text.
+def bound_of(stats: pq.Statistics, chunk: ColumnChunk, dtype: DataType, side: Round) -> Physical | None:
+    """Returns a bound of the file as the table's type compares it; None if the types do not fit."""
+    # .min and .max would raise for years outside 1-9999 and for bytes that are not text.
     kind, raw = chunk.type, stats.min_raw if side == "down" else stats.max_raw
     match dtype:
         case PrimitiveType("timestamp" | "timestamp_ntz" as name) if pa.types.is_timestamp(kind):
@@ -84,7 +89,7 @@ def bound_of(stats: Any, chunk: ColumnChunk, dtype: DataType, side: Round) -> Ph
             return None
 
 
-def _is_text(kind: Any) -> bool:
+def _is_text(kind: pa.DataType) -> bool:
     return kind in _ARROW_TEXT or pa.types.is_fixed_size_binary(kind)
 
 
@@ -95,14 +100,14 @@ def _text(raw: bytes) -> str | None:
         return None
 
 
-def _integer(raw: int, kind: Any) -> int:
-    # The footer holds an unsigned number in a signed type.
+def _integer(raw: int, kind: pa.DataType) -> int:
+    # The footer has unsigned numbers as signed ones.
     is_unsigned = pa.types.is_unsigned_integer(kind)
     return int(raw) % 2**kind.bit_width if is_unsigned else int(raw)
 
 
 def _micros(raw: int, chunk: ColumnChunk, side: Round) -> int | None:
-    # Not the Arrow type's unit: Parquet has no seconds, and a hint in the file may still say so.
+    # The unit of the Arrow type may be seconds, by a hint in the file, but Parquet has no seconds.
     unit = json.loads(chunk.column.logical_type.to_json()).get("timeUnit")
     if unit not in _MICROS:
         return None
@@ -111,19 +116,17 @@ def _micros(raw: int, chunk: ColumnChunk, side: Round) -> int | None:
     return scaled // denominator if side == "down" else -(-scaled // denominator)
 
 
-# Statistics from the footers of Parquet files, without reading a row.
-#
-# *Trusted* are files of our own write paths: Spark's writer, and our Arrow writer, which leaves the
-# statistics of a float column out where it holds NaN. Of any other file less is believed: a text may
-# have been cut to a shorter bound, and nobody says whether there is a NaN.
+# Statistics of all columns, from the row groups of a footer.
 
 _TEXT: Final = (PrimitiveType("string"), PrimitiveType("binary"))
 
 
-def read_footers(filesystem: Any, keys: Sequence[str], threads: int = 16) -> list[Any]:
-    """Returns the Parquet footer of each file, in order; an error names the file that has none."""
+def read_footers(
+    filesystem: FileSystem, keys: Sequence[str], threads: int = 16
+) -> list[pq.FileMetaData]:
+    """Returns the footer of each file, in order; an error names the file that has none."""
 
-    def read(key: str) -> Any:
+    def read(key: str) -> pq.FileMetaData:
         try:
             return pq.read_metadata(key, filesystem=filesystem)
         except FileNotFoundError as e:
@@ -144,16 +147,15 @@ def read_footers(filesystem: Any, keys: Sequence[str], threads: int = 16) -> lis
 
 
 def stats_from_footer(
-    metadata: Any, schema: StructType, columns: Sequence[FieldPath], *, trusted: bool
+    metadata: pq.FileMetaData, schema: StructType, columns: Sequence[FieldPath], *, trusted: bool
 ) -> SplitStats:
     """Returns what the footer proves of these leaves; what it does not prove is unknown."""
     wanted = set(columns)
     chunks = _chunks(metadata)
-    groups = [
-        group for i in range(metadata.num_row_groups) if (group := metadata.row_group(i)).num_rows
-    ]
+    every = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    row_groups = [row_group for row_group in every if row_group.num_rows]
     found = {
-        leaf.path: _leaf_stats(leaf, chunks, groups, metadata.num_rows, trusted=trusted)
+        leaf.path: _leaf_stats(leaf, chunks, row_groups, metadata.num_rows, trusted=trusted)
         for leaf in leaves(schema)
         if leaf.path in wanted
     }
@@ -180,25 +182,27 @@ class _Found:
     dropped: bool = False
 
 
-def _chunks(metadata: Any) -> dict[FieldPath, ColumnChunk] | None:
-    """Returns every leaf of the file by its path; None if the file's schema is beyond us.
+def _chunks(metadata: pq.FileMetaData) -> dict[FieldPath, ColumnChunk] | None:
+    """Returns every leaf of the file by its path; None if Arrow cannot read the file's schema.
 
-    Parquet's own dotted names do not tell a field b of a from a column `a.b`; positions do.
+    Leaves are matched by their order: the dotted names in a footer do not tell field b of a from column `a.b`.
     """
     try:
         fields = list(metadata.schema.to_arrow_schema())
     except (pa.ArrowException, ValueError):
         return None
-    placed = [leaf for field in fields for leaf in _descend(field, (field.name,), repeated=False)]
-    if len(placed) != metadata.num_columns:
+    found = [leaf for field in fields for leaf in _descend(field, (field.name,), repeated=False)]
+    if len(found) != metadata.num_columns:
         return None
     return {
         path: ColumnChunk(i, kind, repeated, metadata.schema.column(i))
-        for i, (path, kind, repeated) in enumerate(placed)
+        for i, (path, kind, repeated) in enumerate(found)
     }
 
 
-def _descend(field: Any, path: FieldPath, *, repeated: bool) -> Iterator[tuple[FieldPath, Any, bool]]:
+def _descend(
+    field: pa.Field, path: FieldPath, *, repeated: bool
+) -> Iterator[tuple[FieldPath, pa.DataType, bool]]:
     kind = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     for i in range(kind.num_fields):
@@ -212,32 +216,32 @@ def _descend(field: Any, path: FieldPath, *, repeated: bool) -> Iterator[tuple[F
 def _leaf_stats(
     leaf: Leaf,
     chunks: dict[FieldPath, ColumnChunk] | None,
-    groups: list[Any],
+    row_groups: Sequence[pq.RowGroupMetaData],
     rows: int,
     *,
     trusted: bool,
 ) -> _Found:
     if chunks is None:
         return _Found()
-    chunk = _place(leaf.path, chunks)
+    chunk = _chunk_of(leaf.path, chunks)
     if chunk is None:
-        # A reader fills a column the file lacks with NULL; one that is there in another shape,
-        # as lists and variants are, has no statistics of its own.
+        # A reader fills a column that the file lacks with NULL. A column that the file has in another
+        # form, such as a list or a variant, has no statistics of its own.
         is_there = any(_overlap(path, leaf.path) for path in chunks)
         return _Found() if is_there else _all_null(leaf, rows)
     if chunk.repeated:
         return _Found()
-    stats = [group.column(chunk.index).statistics for group in groups]
+    stats = [row_group.column(chunk.index).statistics for row_group in row_groups]
     nulls = _null_count(stats, required=chunk.required)
     if nulls == rows:
         return _all_null(leaf, rows)
     if not is_orderable(leaf.type, leaf.field.metadata):
         return _Found(nulls=nulls)
-    return _with_bounds(leaf, chunk, stats, [g.num_rows for g in groups], nulls, trusted=trusted)
+    return _with_bounds(leaf, chunk, stats, [g.num_rows for g in row_groups], nulls, trusted=trusted)
 
 
-def _place(path: FieldPath, chunks: dict[FieldPath, ColumnChunk]) -> ColumnChunk | None:
-    """Returns the file's column a reader takes: names match without case, as Spark's do."""
+def _chunk_of(path: FieldPath, chunks: dict[FieldPath, ColumnChunk]) -> ColumnChunk | None:
+    """Returns the column of the file that a reader uses; as in Spark, names match without regard to case."""
     if path in chunks:
         return chunks[path]
     similar = [chunk for found, chunk in chunks.items() if _folded(found) == _folded(path)]
@@ -250,34 +254,33 @@ def _overlap(a: FieldPath, b: FieldPath) -> bool:
 
 
 def _folded(path: FieldPath) -> FieldPath:
-    return tuple(part.lower() for part in path)
+    return tuple(name.lower() for name in path)
 
 
 def _all_null(leaf: Leaf, rows: int) -> _Found:
     return _Found(nulls=rows, nans=0 if is_float(leaf.type) else None)
 
 
-def _null_count(stats: list[Any], *, required: bool) -> int | None:
+def _null_count(stats: Sequence[pq.Statistics | None], *, required: bool) -> int | None:
     if required:
         return 0
-    if any(s is None or not s.has_null_count for s in stats):
-        return None
-    return sum(int(s.null_count) for s in stats)
+    known = [s for s in stats if s is not None and s.has_null_count]
+    return sum(int(s.null_count) for s in known) if len(known) == len(stats) else None
 
 
 def _with_bounds(
     leaf: Leaf,
     chunk: ColumnChunk,
-    stats: list[Any],
-    rows: list[int],
+    stats: Sequence[pq.Statistics | None],
+    rows: Sequence[int],
     nulls: int | None,
     *,
     trusted: bool,
 ) -> _Found:
-    # A row group of NULLs has no bounds and needs none.
+    # A row group in which every value is NULL has no bounds and needs none.
     filled = [s for s, n in zip(stats, rows, strict=True) if not _is_all_null(s, n)]
     if any(s is None or not s.has_min_max for s in filled):
-        # Spark's writer leaves bounds out when they exceed 4 KiB together.
+        # Spark's writer leaves out bounds that exceed 4 KiB together.
         return _Found(nulls=nulls, dropped=trusted and leaf.type in _TEXT)
     lows = [bound_of(s, chunk, leaf.type, "down") for s in filled]
     highs = [bound_of(s, chunk, leaf.type, "up") for s in filled]
@@ -297,7 +300,7 @@ def _combined(bounds: list[Physical | None], pick: Callable[..., Physical]) -> P
     return None if not bounds or None in bounds else pick(bounds)
 
 
-def _is_all_null(stats: Any, rows: int) -> bool:
+def _is_all_null(stats: pq.Statistics | None, rows: int) -> bool:
     return stats is not None and bool(stats.has_null_count and stats.null_count == rows)
 
 

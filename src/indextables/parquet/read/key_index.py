@@ -1,13 +1,13 @@
-"""Rows matched by their record key, whatever its columns are; never one row after the other.
+"""Finds rows by their record key, for whole columns at a time.
 
-Keys are equal if all their columns are; NULL counts as a value. Both sides of a match have the same
-types: the reader gives the table's current ones, however old the file is.
+Two keys are equal if all their columns are, and NULL equals NULL. Both sides of a comparison have the same
+types, because the reader returns the table's current types however old a file is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,51 +16,52 @@ import pyarrow.compute as pc
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
+Number = TypeVar("Number", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyIndex:
-    """The distinct keys of some rows, numbered from 0; other rows are looked up in it.
+    """The distinct keys of some rows, numbered from 0, in which other rows can be looked up.
 
-    `keys` everywhere is a Table or RecordBatch of the key columns alone, always in the same order.
+    Every argument `keys` has only the columns of the key, always in the same order.
     """
 
     numbers: Numbers
     """For each row, the number of its key."""
     size: int
-    """How many distinct keys there are."""
+    """The number of distinct keys."""
     _columns: tuple[pa.Array, ...]
-    """The distinct values of each column: a value's place among them is its code."""
+    """The distinct values of each column; the index of a value is its code."""
     _pairs: tuple[Numbers, ...]
-    """For each column after the first, the combinations of codes that occur, sorted."""
+    """For each column after the first, the sorted combinations of codes that occur."""
 
     @classmethod
     def of(cls, keys: pa.Table | pa.RecordBatch) -> KeyIndex:
         """Returns the keys of these rows."""
-        # the distinct values and every row's place among them, from one pass
+        # One pass finds the distinct values and the code of each row.
         encoded = [array.dictionary_encode(null_encoding="encode") for array in _arrays(keys)]
         distinct = tuple(each.dictionary for each in encoded)
         numbers, size, pairs = _codes(encoded[0]), len(distinct[0]), []
         for codes, values in zip(map(_codes, encoded[1:]), distinct[1:], strict=True):
             mixed = numbers * max(len(values), 1) + codes
-            # renumbered after each column, so that the product cannot overflow
+            # Keys are numbered anew after each column, so that the product cannot overflow.
             found, numbers = np.unique(mixed, return_inverse=True)
             pairs.append(found)
             size = len(found)
         return cls(numbers, size, distinct, tuple(pairs))
 
     def find(self, keys: pa.Table | pa.RecordBatch) -> Numbers:
-        """For each of these other rows, the number of its key here; -1 where there is none."""
+        """Returns for each of these rows the number of its key in this index; -1 if it is not there."""
         arrays = _arrays(keys)
-        numbers = _places(arrays[0], self._columns[0])
+        numbers = _index_in(arrays[0], self._columns[0])
         for array, values, pairs in zip(arrays[1:], self._columns[1:], self._pairs, strict=True):
-            codes = _places(array, values)
+            codes = _index_in(array, values)
             mixed = numbers * max(len(values), 1) + codes
-            numbers = np.where((numbers < 0) | (codes < 0), -1, _sorted_places(mixed, pairs))
+            numbers = np.where((numbers < 0) | (codes < 0), -1, _index_in_sorted(mixed, pairs))
         return numbers
 
     def newest(self, seq: npt.ArrayLike) -> Numbers:
-        """For each key the highest of its rows' numbers; `seq` is one for all rows, or one for each."""
+        """Returns for each key the highest `seq` of its rows; `seq` is one for all rows, or one for each."""
         highest = np.full(self.size, -1, np.int64)
         np.maximum.at(highest, self.numbers, np.asarray(seq, np.int64))
         return highest
@@ -75,7 +76,7 @@ class KeyIndex:
         return repeated
 
     def rows(self) -> Numbers:
-        """For each key the last row that has it."""
+        """Returns for each key the last row that has it."""
         last = np.empty(self.size, np.int64)
         last[self.numbers] = np.arange(len(self.numbers))
         return last
@@ -84,28 +85,31 @@ class KeyIndex:
 def hidden_mask(
     rows: pa.Table | pa.RecordBatch,
     row_seq: npt.ArrayLike,
-    logs: pa.Table | pa.RecordBatch,
-    log_seq: npt.ArrayLike,
+    deltas: pa.Table | pa.RecordBatch,
+    delta_seq: npt.ArrayLike,
 ) -> Mask:
-    """Returns True for each row whose key a log has with a higher number: it was replaced or deleted since.
+    """Returns True for each row that was replaced or deleted: a delta file with a higher `seq` has its key.
 
-    `rows` and `logs` are the key columns; the numbers are one for all rows of a side, or one for each.
+    `rows` and `deltas` are the key columns; a `seq` is one for all rows, or one for each.
     """
-    index = KeyIndex.of(logs)
-    return newer_mask(index.find(rows), row_seq, index.newest(log_seq))
+    index = KeyIndex.of(deltas)
+    return newer_mask(index.find(rows), row_seq, index.newest(delta_seq))
 
 
 def newer_mask(found: Numbers, row_seq: npt.ArrayLike, newest: Numbers) -> Mask:
-    """`hidden_mask` for rows looked up already: `found` from `KeyIndex.find`, `newest` by key."""
+    """Returns True for each row whose key has a higher `seq` in `newest` than the row.
+
+    `found` has the number of each row's key (see `KeyIndex.find`), and `newest` is by number of key.
+    """
     if not len(newest):
         return np.zeros(len(found), np.bool_)
     return (found >= 0) & (newest[found] > np.asarray(row_seq, np.int64))
 
 
 def surely_distinct(keys: pa.Table | pa.RecordBatch) -> bool:
-    """Returns True only if no two rows have one key.
+    """Returns True only if no two rows have the same key; False if that would take an index to find out.
 
-    Sorting numbers tells it ten times as fast as an index.
+    Sorting is ten times as fast as an index, but works for a single column of numbers only.
     """
     if keys.num_columns != 1:
         return False
@@ -117,9 +121,9 @@ def surely_distinct(keys: pa.Table | pa.RecordBatch) -> bool:
     return bool(np.all(numbers[1:] > numbers[:-1])) or len(distinct_numbers(numbers)) == len(numbers)
 
 
-def distinct_numbers(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Returns the numbers that occur, ascending."""
-    # np.unique hashes where no places are asked for: of a million numbers it takes sixty times as long
+def distinct_numbers(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """Returns the distinct numbers, ascending."""
+    # np.unique uses a hash table if no indices are asked for, which takes sixty times as long for a million.
     ascending = np.sort(numbers)
     is_first = np.ones(len(ascending), np.bool_)
     is_first[1:] = ascending[1:] != ascending[:-1]
@@ -137,8 +141,8 @@ def _arrays(keys: pa.Table | pa.RecordBatch) -> list[pa.Array]:
     return [_plain(column) for column in keys.columns]
 
 
-def _plain(column: Any) -> pa.Array:
-    """Returns one array in a type that Arrow can hash, and that holds any amount of text."""
+def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Returns one array of a type that Arrow can hash and that can hold any amount of text."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
         kind = pa.decimal128(kind.precision, kind.scale)
@@ -154,14 +158,14 @@ def _codes(encoded: pa.DictionaryArray) -> Numbers:
     return np.asarray(encoded.indices).astype(np.int64)
 
 
-def _places(values: pa.Array, among: pa.Array) -> Numbers:
-    """Returns where each value is among distinct ones; -1 where it is not."""
+def _index_in(values: pa.Array, among: pa.Array) -> Numbers:
+    """Returns the index of each value among distinct ones; -1 if it is not there."""
     found = pc.fill_null(pc.index_in(values, value_set=among), -1)
     return np.asarray(found).astype(np.int64)
 
 
-def _sorted_places(values: Numbers, among: Numbers) -> Numbers:
+def _index_in_sorted(values: Numbers, among: Numbers) -> Numbers:
     if not len(among):
         return np.full(len(values), -1, np.int64)
-    places = np.minimum(np.searchsorted(among, values), len(among) - 1)
-    return np.where(among[places] == values, places, -1)
+    nearest = np.minimum(np.searchsorted(among, values), len(among) - 1)
+    return np.where(among[nearest] == values, nearest, -1)

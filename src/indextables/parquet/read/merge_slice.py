@@ -1,17 +1,19 @@
-"""A slice whose log files set some columns only: the rows of one key combined into one.
+"""Merges the files of a slice by the record key into the rows that it shows.
 
-Each column is what the newest file that sets it has, back to the last delete of the key; a column that
-no file since then sets is NULL.
+In the mode RECORD a row is shown unless a newer delta file of the slice has its key. In the mode COLUMNS
+the rows of each key are combined into one: each column comes from the newest file that sets it since the
+last delete of the key, and a column that no such file sets is NULL.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from pyarrow.fs import FileSystem
 
 from indextables.core.types import StructType, schema_to_arrow
 from indextables.log.state.rows import Split
@@ -24,25 +26,28 @@ from indextables.plan.report import Recorder
 
 _BATCH_ROWS: Final = 1 << 16
 _MOST_BYTES: Final = 1 << 30
-"""What one array of texts certainly holds."""
+"""Bytes of text that surely fit into one array."""
+
+
+# The mode COLUMNS: the rows of each key are combined into one.
 
 
 def combined_rows(
-    request: ReadRequest, piece: Piece, filesystem: Any, recorder: Recorder
+    request: ReadRequest, piece: Piece, filesystem: FileSystem, recorder: Recorder
 ) -> Iterator[pa.RecordBatch]:
-    """Yields one row per key, at the place of its oldest part; the predicate sees it as a whole."""
+    """Yields a row for each key, in the order of its oldest rows; the predicate is applied to the whole row."""
     fields = StructType(request.needed)
     wanted = request.by_key(piece.key).with_columns(*fields.names, *piece.key)
     key = list(piece.key)
-    parts = [_read_part(wanted, key, split, filesystem, recorder) for split in piece.files]
-    for log in piece.logs:
-        if log.block == "delete":
+    files = [_read_file(wanted, key, split, filesystem, recorder) for split in piece.files]
+    for delta in piece.logs:
+        if delta.block == "delete":
             only_keys = wanted.with_columns(*key)
-            batches = read_split(only_keys, log, filesystem, recorder)
+            batches = read_split(only_keys, delta, filesystem, recorder)
             deleted = pa.Table.from_batches(batches, only_keys.result_schema)
-            parts = [_without(part, key, deleted, log.seq) for part in parts]
-    index = KeyIndex.of(pa.concat_tables([part.rows.select(key) for part in parts]))
-    columns = [_Column.of(name, parts, index) for name in fields.names]
+            files = [_without(file, key, deleted, delta.seq) for file in files]
+    index = KeyIndex.of(pa.concat_tables([file.rows.select(key) for file in files]))
+    columns = [_Column.of(name, files, index) for name in fields.names]
     schema = schema_to_arrow(fields)
     _, first = np.unique(index.numbers, return_index=True)
     order = np.argsort(first)
@@ -52,8 +57,10 @@ def combined_rows(
         yield _finished(request, arrays, schema, len(chosen))
 
 
-def _finished(request: ReadRequest, arrays: list[Any], schema: Any, rows: int) -> pa.RecordBatch:
-    # one column more: a batch without any would not know how many rows it has
+def _finished(
+    request: ReadRequest, arrays: Sequence[pa.Array], schema: pa.Schema, rows: int
+) -> pa.RecordBatch:
+    # One more column, because a batch without columns would not know how many rows it has.
     counted = schema.append(pa.field("", pa.null()))
     batch = pa.RecordBatch.from_arrays([*arrays, pa.nulls(rows)], schema=counted)
     if request.predicate is not None:
@@ -62,76 +69,73 @@ def _finished(request: ReadRequest, arrays: list[Any], schema: Any, rows: int) -
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _File:
     """The rows of one file, with the columns that it sets."""
 
     seq: int
     rows: pa.Table
 
 
-def _read_part(
-    wanted: ReadRequest, key: list[str], split: Split, filesystem: Any, recorder: Recorder
-) -> _Part:
+def _read_file(
+    wanted: ReadRequest, key: list[str], split: Split, filesystem: FileSystem, recorder: Recorder
+) -> _File:
     sets = columns_set(split.extra_json)
     known = {*key, *split.partition_values, *(wanted.columns if sets is None else sets)}
     here = wanted.with_columns(*(name for name in wanted.columns if name in known))
     batches = read_split(here, split, filesystem, recorder)
-    return _Part(split.seq, pa.Table.from_batches(batches, here.result_schema))
+    return _File(split.seq, pa.Table.from_batches(batches, here.result_schema))
 
 
-def _without(part: _Part, key: list[str], deleted: pa.Table, seq: int) -> _Part:
-    if part.seq >= seq:
-        return part
-    gone = hidden_mask(part.rows.select(key), part.seq, deleted, seq)
-    return replace(part, rows=part.rows.filter(pa.array(~gone))) if gone.any() else part
+def _without(file: _File, key: list[str], deleted: pa.Table, seq: int) -> _File:
+    if file.seq >= seq:
+        return file
+    gone = hidden_mask(file.rows.select(key), file.seq, deleted, seq)
+    return replace(file, rows=file.rows.filter(pa.array(~gone))) if gone.any() else file
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """One column of all files that set it, and for each key where its newest value is (-1: nowhere)."""
+    """The values of a column in all files that set it, and the row of each key's newest value (-1: none)."""
 
-    values: Any
-    places: Numbers
+    values: pa.Array | pa.ChunkedArray | None
+    row_of_key: Numbers
 
     @classmethod
-    def of(cls, name: str, parts: Sequence[_Part], index: KeyIndex) -> _Column:
-        places = np.full(index.size, -1, np.int64)
-        chunks: list[Any] = []
+    def of(cls, name: str, files: Sequence[_File], index: KeyIndex) -> _Column:
+        row_of_key = np.full(index.size, -1, np.int64)
+        chunks: list[pa.Array] = []
         start = length = 0
-        for part in parts:  # oldest first: what is newer is written over it
-            numbers = index.numbers[start : start + part.rows.num_rows]
-            start += part.rows.num_rows
-            if name in part.rows.column_names:
-                places[numbers] = np.arange(length, length + len(numbers))
+        for file in files:  # oldest first, so that a newer row replaces an older one
+            numbers = index.numbers[start : start + file.rows.num_rows]
+            start += file.rows.num_rows
+            if name in file.rows.column_names:
+                row_of_key[numbers] = np.arange(length, length + len(numbers))
                 length += len(numbers)
-                chunks += part.rows.column(name).chunks
+                chunks += file.rows.column(name).chunks
         values = pa.chunked_array(chunks) if chunks else None
         if values is not None and values.nbytes < _MOST_BYTES:
             values = values.combine_chunks()
-        return cls(values, places)
+        return cls(values, row_of_key)
 
-    def take(self, keys: Numbers, kind: Any) -> pa.Array:
+    def take(self, keys: Numbers, kind: pa.DataType) -> pa.Array:
         """Returns the values of these keys."""
         if self.values is None:
             return pa.nulls(len(keys), kind)
-        places = self.places[keys]
-        found = self.values.take(pa.array(places, mask=places < 0))
+        rows = self.row_of_key[keys]
+        found = self.values.take(pa.array(rows, mask=rows < 0))
         return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
-# A slice into rows: its base file and its log files merged by the record key.
-#
-# In record mode a row of any file is shown unless a newer log file of the slice has its key. In columns
-# mode the rows of one key are combined: `arrow.combine`.
+# The mode RECORD: rows with keys in newer delta files are left out.
 
 
 def read_piece(
-    request: ReadRequest, piece: Piece, filesystem: Any, recorder: Recorder
+    request: ReadRequest, piece: Piece, filesystem: FileSystem, recorder: Recorder
 ) -> Iterator[pa.RecordBatch]:
-    """Returns the rows of the slice as a query sees them, those for which the predicate is TRUE.
+    """Returns the rows of a slice, as a query sees them, for which the predicate is TRUE.
 
-    In the order of their commits, then of their position. Its log files are in memory meanwhile, in
-    columns mode the columns needed of all its files.
+    They come in the order of their commits, and within a file in the order of its rows. Delta files are in
+    memory meanwhile; in the mode COLUMNS, the needed columns of all files are.
     """
     if piece.mode is MergeMode.COLUMNS:
         return combined_rows(request, piece, filesystem, recorder)
@@ -139,62 +143,64 @@ def read_piece(
 
 
 def _selected_rows(
-    request: ReadRequest, piece: Piece, filesystem: Any, recorder: Recorder
+    request: ReadRequest, piece: Piece, filesystem: FileSystem, recorder: Recorder
 ) -> Iterator[pa.RecordBatch]:
-    """Yields rows that no newer log replaces or deletes.
+    """Yields the rows that no newer delta file replaces or deletes.
 
-    The predicate comes first: which rows are hidden is told by their keys alone, so the order makes no
-    difference, and filters reach the base file.
+    The predicate is applied first, so that it can skip row groups of the base file. That makes no difference,
+    because the keys alone decide which rows are hidden.
     """
     oldest = min(split.seq for split in piece.files)
     shown = {split.path for split in piece.files}
-    logs = {
-        log.path: _Log.read(request, piece, log, filesystem, recorder, with_rows=log.path in shown)
-        for log in piece.logs
-        if log.seq > oldest
+    deltas = {
+        split.path: _Delta.read(
+            request, piece, split, filesystem, recorder, with_rows=split.path in shown
+        )
+        for split in piece.logs
+        if split.seq > oldest
     }
-    newer = _Newer.of(list(logs.values()))
+    newer = _Newer.of(list(deltas.values()))
     wide = request.with_columns(*request.columns, *piece.key)
     for split in piece.files:
-        log = logs.pop(split.path, None)
-        batches = read_split(wide, split, filesystem, recorder) if log is None else log.rows
+        delta = deltas.pop(split.path, None)
+        batches = read_split(wide, split, filesystem, recorder) if delta is None else delta.rows
         yield from newer.shown(batches, split.seq, request.columns)
 
 
 @dataclass(frozen=True, slots=True)
-class _Log:
-    """What a merge needs of a log file, read in one go."""
+class _Delta:
+    """What a merge needs of a delta file, which is read once."""
 
     seq: int
     keys: pa.Table
-    """Of all rows whose key may be wanted, whatever the predicate says of the rows."""
-    rows: list[Any]
-    """Those the predicate is TRUE for; none where the file is needed for its keys only."""
+    """The keys of all rows that may hide a wanted row, whatever the predicate says of the rows themselves."""
+    rows: list[pa.RecordBatch]
+    """The rows for which the predicate is TRUE; none if only the keys of the file are needed."""
 
     @classmethod
     def read(
         cls,
         request: ReadRequest,
         piece: Piece,
-        log: Split,
-        filesystem: Any,
+        split: Split,
+        filesystem: FileSystem,
         recorder: Recorder,
         *,
         with_rows: bool,
-    ) -> _Log:
+    ) -> _Delta:
         every = request.by_key(piece.key)
         only_keys = every.with_columns(*piece.key)
         needed = (field.name for field in request.needed)
         wanted = every.with_columns(*needed, *piece.key) if with_rows else only_keys
         keys, rows = [], []
-        for batch in read_split(wanted, log, filesystem, recorder):
+        for batch in read_split(wanted, split, filesystem, recorder):
             keys.append(batch.select(only_keys.columns))
             if with_rows:
                 rows.append(_matching(request, batch))
-        return cls(log.seq, pa.Table.from_batches(keys, only_keys.result_schema), rows)
+        return cls(split.seq, pa.Table.from_batches(keys, only_keys.result_schema), rows)
 
 
-def _matching(request: ReadRequest, batch: Any) -> Any:
+def _matching(request: ReadRequest, batch: pa.RecordBatch) -> pa.RecordBatch:
     if request.predicate is None:
         return batch
     return batch.filter(to_row_mask(request.predicate, batch))
@@ -202,21 +208,23 @@ def _matching(request: ReadRequest, batch: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Newer:
-    """The keys of all logs of a slice, each with the newest log that has it."""
+    """The keys in the delta files of a slice, each with the `seq` of the newest file that has it."""
 
     columns: list[str]
     index: KeyIndex
     newest: Numbers
 
     @classmethod
-    def of(cls, logs: list[_Log]) -> _Newer:
-        keys = pa.concat_tables([log.keys for log in logs])
+    def of(cls, deltas: list[_Delta]) -> _Newer:
+        keys = pa.concat_tables([delta.keys for delta in deltas])
         index = KeyIndex.of(keys)
-        seq = np.repeat([log.seq for log in logs], [log.keys.num_rows for log in logs])
+        seq = np.repeat([delta.seq for delta in deltas], [delta.keys.num_rows for delta in deltas])
         return cls(keys.column_names, index, index.newest(seq))
 
-    def shown(self, batches: Iterable[Any], seq: int, columns: tuple[str, ...]) -> Iterator[Any]:
-        """Yields the rows of a file of this age that no newer log has the key of."""
+    def shown(
+        self, batches: Iterable[pa.RecordBatch], seq: int, columns: tuple[str, ...]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of a file with this `seq` whose keys no newer delta file has."""
         for chunk in _chunks(batches, self.index.size):
             keys = pa.Table.from_batches(chunk).select(self.columns)
             shown = pa.array(~newer_mask(self.index.find(keys), seq, self.newest))
@@ -226,9 +234,9 @@ class _Newer:
                 start += batch.num_rows
 
 
-def _chunks(batches: Iterable[Any], rows: int) -> Iterator[list[Any]]:
-    """Batches together until they have that many rows, so that looking them up costs what reading them does."""
-    chunk: list[Any] = []
+def _chunks(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[list[pa.RecordBatch]]:
+    """Yields batches in lists with at least `rows` rows, because a lookup of few costs as much as of many."""
+    chunk: list[pa.RecordBatch] = []
     waiting = 0
     for batch in batches:
         chunk.append(batch)

@@ -1,4 +1,4 @@
-"""Splits and slices into rows: each file opened once, in order, with bounded memory."""
+"""Reads the rows of splits and slices in order, with bounded memory; each file is opened once."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow.fs import FileSystem
 
 from indextables.core.predicate.nodes import And, Compare, IsIn, Literal, Predicate, Ref
 from indextables.core.prune.source import FileMask, as_mask
@@ -35,7 +36,7 @@ from indextables.storage.base import LogStore
 __all__ = ["THREADS", "ReadRequest", "Unit", "count_rows", "plain_files", "read_batches", "units_of"]
 
 
-# Several streams read ahead by a few threads and handed out in order, with bounded memory.
+# Several streams, read ahead by a few threads and returned in order, with bounded memory.
 
 T = TypeVar("T")
 Stream: TypeAlias = Callable[[], Iterable[T]]
@@ -45,9 +46,9 @@ _END: Final = object()
 
 
 def in_order(streams: Sequence[Stream[T]], *, threads: int) -> Iterator[T]:
-    """Yields every item of every stream, in the order of a plain loop; an error surfaces in its place.
+    """Yields every item of every stream in the order of a plain loop; an error is raised in its place.
 
-    At most `threads` streams are open at a time, each at most a few items ahead of the consumer.
+    At most `threads` streams are open at a time, and each is at most a few items ahead of the consumer.
     """
     if threads < 2 or len(streams) < 2:
         for stream in streams:
@@ -63,13 +64,13 @@ def in_order(streams: Sequence[Stream[T]], *, threads: int) -> Iterator[T]:
             ahead.popleft()
             ahead.extend(_Ahead(stream, pool, stop) for stream in islice(waiting, 1))
     finally:
-        # the consumer may stop early: whoever waits for room in a queue must notice
+        # The consumer may stop early, which threads that wait for room in a queue must notice.
         stop.set()
         pool.shutdown(wait=True, cancel_futures=True)
 
 
 class _Ahead(Generic[T]):
-    """One stream that a thread drains into a short queue."""
+    """A stream that a thread drains into a short queue."""
 
     def __init__(self, stream: Stream[T], pool: ThreadPoolExecutor, stop: threading.Event) -> None:
         self._items: queue.Queue[object] = queue.Queue(_DEPTH)
@@ -106,13 +107,13 @@ THREADS: Final = 4
 _QUICK_BYTES: Final = 1 << 20
 
 Unit: TypeAlias = Split | Piece
-"""What is read at a time: a file as it is, or the files of a slice merged."""
+"""What is read at a time: a file as it is, or the files of a slice that must be merged."""
 
 
 def plain_files(plan: Plan) -> FileMask:
-    """Returns the files whose rows are the table's as they are, in slices of which nothing has to be merged.
+    """Returns the files whose rows are read as they are, in slices of which nothing has to be merged.
 
-    The newest log of a slice that is merged is none of them: the merge opens it anyway, for its keys.
+    The newest delta file of a slice that is merged is not among them: the merge opens it for its keys anyway.
     """
     if not plan.pieces:
         return plan.rows
@@ -121,10 +122,10 @@ def plain_files(plan: Plan) -> FileMask:
 
 
 def units_of(plan: Plan, *, without: FileMask | None = None) -> list[Unit]:
-    """Returns what the plan reads rows from, in the order of the table; a slice is where its oldest file is.
+    """Returns what the plan reads, in the order of the table, in which a slice has the rank of its oldest file.
 
-    That file's place counts even where it is not read: which of two rows comes first must not depend on
-    what could be skipped. `without` are plain files that someone else reads.
+    That is so even if the oldest file is not read, because the order of rows must not depend on what is
+    skipped. `without` are plain files that someone else reads.
     """
     slices = slices_of(plan.snapshot)
     if slices is None:
@@ -132,23 +133,23 @@ def units_of(plan: Plan, *, without: FileMask | None = None) -> list[Unit]:
     wanted = plan.bare if plan.pieces else plan.rows
     wanted = wanted if without is None else wanted & ~without
     beside: dict[str, list[Split]] = {piece.group: [] for piece in plan.pieces}
-    places: dict[str, int] = {}
+    ranks: dict[str, int] = {}
     units: list[tuple[int, Unit]] = []
-    at = slices.places[plan.mask].tolist()
-    for split, place, is_wanted in zip(plan.files, at, wanted[plan.mask].tolist(), strict=True):
-        group = split.file_group or split.path
-        places[group] = place
-        if is_wanted and group in beside:
-            beside[group].append(split)
+    first_files = slices.first_files[plan.mask].tolist()
+    for split, rank, is_wanted in zip(plan.files, first_files, wanted[plan.mask].tolist(), strict=True):
+        name = split.file_group or split.path
+        ranks[name] = rank
+        if is_wanted and name in beside:
+            beside[name].append(split)
         elif is_wanted:
-            units.append((place, split))
-    units += [(places[p.group], _with_files(p, beside[p.group])) for p in plan.pieces]
+            units.append((rank, split))
+    units += [(ranks[p.group], _with_files(p, beside[p.group])) for p in plan.pieces]
     return [unit for _, unit in sorted(units, key=itemgetter(0))]
 
 
 def _with_files(piece: Piece, more: Sequence[Split]) -> Piece:
-    """Returns the slice with logs that nothing hides rows of as well: they are opened for their keys anyway."""
-    return replace(piece, files=tuple(sorted((*piece.files, *more), key=_place)))
+    """Returns the slice with delta files whose rows are all shown, as they are opened for their keys anyway."""
+    return replace(piece, files=tuple(sorted((*piece.files, *more), key=_age)))
 
 
 def read_batches(
@@ -158,10 +159,10 @@ def read_batches(
     threads: int = THREADS,
     recorder: Recorder | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Returns the rows in the order of the units, then of their commit and position; memory stays bounded.
+    """Returns the rows in the order of the units, then of their commits, then of the rows in a file.
 
-    At most a few batches of a split are in memory, and of a slice its log files. Counts each file it
-    opens in the `query_stats()` blocks of the calling thread, or in the recorder's.
+    At most a few batches of a split are in memory, and the delta files of a slice. Each file that is opened
+    is counted in the `query_stats()` blocks of the calling thread, or in those of the recorder.
     """
     recorder = recorder or Recorder.current()
     filesystem = request.store.filesystem()
@@ -172,9 +173,9 @@ def read_batches(
 
 
 def count_rows(request: ReadRequest, units: Sequence[Unit], *, threads: int = THREADS) -> int:
-    """Returns how many rows satisfy the predicate; opens no file whose row count the log already tells.
+    """Returns how many rows satisfy the predicate, without opening files whose row count the log has.
 
-    The log does not know how many rows of a slice its log files hide, so slices are counted by reading.
+    The log does not know how many rows of a slice are hidden, so slices are counted by reading them.
     """
     if request.predicate is not None:
         return sum(batch.num_rows for batch in read_batches(request, units, threads=threads))
@@ -192,7 +193,7 @@ def count_rows(request: ReadRequest, units: Sequence[Unit], *, threads: int = TH
 
 
 def _read(
-    request: ReadRequest, unit: Unit, filesystem: Any, recorder: Recorder
+    request: ReadRequest, unit: Unit, filesystem: FileSystem, recorder: Recorder
 ) -> Iterator[pa.RecordBatch]:
     if isinstance(unit, Piece):
         return read_piece(request, unit, filesystem, recorder)
@@ -203,12 +204,12 @@ def _files(unit: Unit) -> Sequence[Split]:
     return (*unit.files, *unit.logs) if isinstance(unit, Piece) else (unit,)
 
 
-def _place(split: Split) -> tuple[int, str]:
+def _age(split: Split) -> tuple[int, str]:
     return split.seq, split.path
 
 
 def _is_quick(store: LogStore, units: Sequence[Unit]) -> bool:
-    """Returns True where starting threads takes longer than reading: little data, and no network before it."""
+    """Returns True if starting threads would take longer than reading, as for little data without a network."""
     is_near = "://" not in store.uri or store.uri.startswith("memory://")
     return is_near and sum(split.size for unit in units for split in _files(unit)) < _QUICK_BYTES
 
@@ -217,30 +218,30 @@ def _records(unit: Unit) -> int | None:
     return None if isinstance(unit, Piece) else (unit.wire_stats or {}).get("numRecords")
 
 
-# Where the rows with given keys are now: which file group shows each of them, if any does.
+# Where the rows with given keys are now: which slice shows each of them, if any does.
 
 LONGEST_LIST: Final = 4096
-"""Distinct values of a key column up to which a condition names each of them."""
+"""A condition lists this many distinct values of a key column or fewer, and gives bounds of more."""
 _THREADS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """A file group and the partition all its rows are in."""
+    """A slice, by its `fileGroup`, and the partition of all its rows."""
 
     group: str
     partition_values: Mapping[str, str | None] = field(hash=False)
 
     @classmethod
     def of(cls, split: Split) -> Home:
-        """Returns the group of this file.
+        """Returns the slice of this file.
 
-        ProtocolError if it has none, because no log file could join it.
+        Raises ProtocolError if the file has no `fileGroup`, because delta files could not name it then.
         """
         if split.file_group is None:
             raise ProtocolError(
-                f"the file {split.path!r} of a table with a record key belongs to no file group",
-                hint="it was added by a writer that does not know record keys; write the table anew",
+                f"the file {split.path!r} belongs to no file group, although the table has a record key",
+                hint="a writer that does not know record keys has added it; write the table anew",
                 key=split.path,
             )
         return cls(split.file_group, split.partition_values)
@@ -248,7 +249,7 @@ class Home:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Every row that has one of some keys: `keys` by number in their index, `homes` by place in `groups`."""
+    """The rows that have given keys: for each, the number of its key and the index of its slice in `groups`."""
 
     keys: Numbers
     homes: Numbers
@@ -256,17 +257,19 @@ class Places:
 
     @classmethod
     def nowhere(cls) -> Places:
-        """Returns no row has one of the keys."""
+        """Returns the places of no rows at all."""
         return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), ())
 
 
 def key_condition(keys: pa.Table, schema: StructType) -> Predicate:
-    """Returns TRUE for every row that has one of these keys, and for as few others as ranges and lists can say."""
+    """Returns a condition that is TRUE for every row with one of these keys, and for few others."""
     types = {f.name: f.type for f in schema}
-    parts = [
-        part for name in keys.column_names for part in _within(name, types[name], keys.column(name))
+    conditions = [
+        condition
+        for name in keys.column_names
+        for condition in _within(name, types[name], keys.column(name))
     ]
-    return parts[0] if len(parts) == 1 else And(tuple(parts))
+    return conditions[0] if len(conditions) == 1 else And(tuple(conditions))
 
 
 def live_places(
@@ -278,10 +281,10 @@ def live_places(
     wanted: pa.Table,
     index: KeyIndex,
 ) -> Places:
-    """Returns the rows that have one of the `wanted` keys, which `index` numbers.
+    """Returns the rows that have one of the `wanted` keys, numbered by `index`.
 
-    `splits` are all files that may hold one: of a key only what its newest file in a group says counts,
-    so files that hold none of the keys are not needed. Only the key columns are read.
+    `splits` must have every file with one of the keys, since the newest file of a slice that has a key
+    decides whether the slice shows a row. Only the key columns are read.
     """
     request = ReadRequest(store, schema, tuple(key), key_condition(wanted, schema))
 
@@ -291,7 +294,7 @@ def live_places(
         return distinct_numbers(numbers[numbers >= 0])
 
     with ThreadPoolExecutor(_THREADS, "indextables-place") as pool:
-        # each in a copy of this thread's context, where queries count what they open
+        # Each runs in a copy of this thread's context, in which queries count what they open.
         work = [pool.submit(copy_context().run, find, split) for split in splits]
         found = [future.result() for future in work]
     homes = {split.file_group: Home.of(split) for split in splits}
@@ -308,9 +311,9 @@ def live_places(
     return Places(keys[live], groups[live], tuple(homes.values()))
 
 
-def _within(name: str, dtype: DataType, column: Any) -> Iterator[Predicate]:
+def _within(name: str, dtype: DataType, column: pa.ChunkedArray) -> Iterator[Predicate]:
     ref = Ref((name,))
-    # A few rows may show that there are too many values; only if they do not, all are looked at.
+    # A few rows may already have too many values; if they do not, all rows are looked at.
     distinct = pc.unique(column.slice(0, 2 * LONGEST_LIST))
     if len(distinct) <= LONGEST_LIST:
         distinct = pc.unique(column)
@@ -323,11 +326,8 @@ def _within(name: str, dtype: DataType, column: Any) -> Iterator[Predicate]:
     yield Compare("<=", ref, Literal(high, dtype))
 
 
-def _natural(values: Any) -> list[Any]:
-    """Returns the values as literals hold them.
-
-    Days and microseconds, as years outside 1-9999 are no dates.
-    """
+def _natural(values: pa.Array) -> list[Any]:
+    """Returns the values as literals have them: days and microseconds, as Python has years 1 to 9999 only."""
     if pa.types.is_date(values.type):
         values = values.cast(pa.int32())
     elif pa.types.is_timestamp(values.type):

@@ -1,15 +1,16 @@
-"""Skipping inside a split: its row groups judged by the same evaluator as the splits themselves."""
+"""Reads one split: the row groups and columns that are needed, in the types of the table's schema."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyarrow.fs import FileSystem
 
 from indextables.core.predicate.nodes import And, Predicate
 from indextables.core.predicate.tree import columns_of
@@ -37,11 +38,11 @@ from indextables.parquet.read.row_filter import to_row_mask
 from indextables.plan.report import Recorder
 from indextables.storage.base import LogStore, failure
 
-# Arrays in the table's own types: widened, decoded, nested fields by name.
+# Arrays in the table's types.
 
 
 def align(array: pa.Array, target: DataType) -> pa.Array:
-    """Returns the same values as the table's type: widened, decoded, nested fields by name, absent ones NULL."""
+    """Returns the values in the table's type: widened and decoded, with nested fields by name, NULL if absent."""
     wanted = type_to_arrow(target)
     if array.type == wanted:
         return array
@@ -71,7 +72,7 @@ def _align_struct(array: pa.Array, target: StructType) -> pa.Array:
     children = []
     for field in target:
         found = theirs.get(field.name.lower())
-        # struct_field, not .field(): it keeps the parent's offset and hides values under NULL parents
+        # struct_field respects the parent's offset and hides values under a NULL parent; .field() does not.
         child = pa.nulls(len(array)) if found is None else pc.struct_field(array, [found])
         children.append(align(child, field.type))
     fields = [type_to_arrow(target).field(i) for i in range(len(target.fields))]
@@ -79,7 +80,7 @@ def _align_struct(array: pa.Array, target: StructType) -> pa.Array:
 
 
 def _align_list(array: pa.Array, target: ListType) -> pa.Array:
-    # rebuilt from the lengths: true for lists, views, large and fixed-size lists, sliced or not
+    # The offsets are rebuilt from lengths, which works for lists of every kind, sliced or not.
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
     offsets = np.zeros(len(array) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
@@ -99,26 +100,29 @@ def _align_map(array: pa.Array, target: MapType) -> pa.Array:
 
 
 def _offsets(array: pa.Array) -> pa.Array:
-    # a copy that starts at 0: Arrow refuses a mask together with sliced offsets
+    # A copy, because Arrow refuses a mask together with sliced offsets.
     return pa.array(array.offsets.to_numpy(zero_copy_only=False).copy(), pa.int32())
 
 
-def row_groups_to_read(
-    footer: Any, split: Split, schema: StructType, predicate: Predicate | None
-) -> list[int]:
-    """Returns the row groups that may hold a row for which the bound predicate is TRUE.
+# Row groups are skipped by the same rules as splits.
 
-    Arrow's own filtering is not asked: it takes a float column's bounds as proof that there is no
-    NaN, and other writers keep bounds beside NaN.
+
+def row_groups_to_read(
+    footer: pq.FileMetaData, split: Split, schema: StructType, predicate: Predicate | None
+) -> list[int]:
+    """Returns the row groups that may have a row for which the bound predicate is TRUE.
+
+    Arrow's own filter is not used: to Arrow, bounds of a float column prove that there is no NaN, but other
+    writers write bounds of columns that have a NaN.
     """
     everything = list(range(footer.num_row_groups))
     if predicate is None or len(everything) < 2:
-        return everything  # of a single row group the log has told all there is
+        return everything  # the log has said everything about a single row group
     tops = {path[0] for path in columns_of(predicate)}
     columns = [leaf.path for leaf in leaves(schema) if leaf.path[0] in tops]
     clean = _without_nan(split)
     stats = [
-        _trust_log(stats_from_footer(_OneGroup(footer, i), schema, columns, trusted=False), clean)
+        _trust_log(stats_from_footer(_OneRowGroup(footer, i), schema, columns, trusted=False), clean)
         for i in everything
     ]
     partitions = tuple(split.partition_values)
@@ -133,10 +137,10 @@ def row_groups_to_read(
 
 
 @dataclass(frozen=True, slots=True)
-class _OneGroup:
-    """A footer that shows one row group only."""
+class _OneRowGroup:
+    """A footer with a single one of its row groups."""
 
-    footer: Any
+    footer: pq.FileMetaData
     index: int
 
     @property
@@ -148,29 +152,30 @@ class _OneGroup:
         return int(self.footer.row_group(self.index).num_rows)
 
     @property
-    def metadata(self) -> Any:
-        return self.footer.metadata
+    def metadata(self) -> Mapping[bytes, bytes] | None:
+        found: Mapping[bytes, bytes] | None = self.footer.metadata
+        return found
 
     @property
-    def schema(self) -> Any:
+    def schema(self) -> pq.ParquetSchema:
         return self.footer.schema
 
     @property
     def num_columns(self) -> int:
         return int(self.footer.num_columns)
 
-    def row_group(self, _: int) -> Any:
+    def row_group(self, _: int) -> pq.RowGroupMetaData:
         return self.footer.row_group(self.index)
 
 
 def _without_nan(split: Split) -> frozenset[FieldPath]:
-    """Returns float fields of which the log says that the whole split has no NaN."""
+    """Returns the float fields in which, by the log, the whole split has no NaN."""
     counts = (split.wire_stats or {}).get("nanCount") or {}
     return frozenset(path for path, count in _flat(counts, ()) if count == 0)
 
 
-def _flat(values: Mapping[str, Any], path: FieldPath) -> Sequence[tuple[FieldPath, Any]]:
-    found: list[tuple[FieldPath, Any]] = []
+def _flat(values: Mapping[str, object], path: FieldPath) -> Sequence[tuple[FieldPath, object]]:
+    found: list[tuple[FieldPath, object]] = []
     for name, value in values.items():
         below = (*path, name)
         found += _flat(value, below) if isinstance(value, Mapping) else [(below, value)]
@@ -181,7 +186,7 @@ def _trust_log(stats: SplitStats, clean: frozenset[FieldPath]) -> SplitStats:
     return replace(stats, nan_count={**stats.nan_count, **dict.fromkeys(clean, 0)})
 
 
-# One split into rows: only the columns and row groups that are needed, as the table's schema has them.
+# The rows of one split.
 
 _BATCH_BYTES: Final = 16 << 20
 _BATCH_ROWS: Final = 1 << 16
@@ -189,46 +194,46 @@ _BATCH_ROWS: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """What to read of each split: some columns, of the rows for which the predicate is TRUE."""
+    """What to read of each split: some columns of the rows for which the predicate is TRUE."""
 
     store: LogStore
     schema: StructType
     columns: tuple[str, ...]
     predicate: Predicate | None = None
-    """Bound to the schema (`core.bind`)."""
+    """Bound to the schema (see `core.bind`)."""
     whole: frozenset[str] = frozenset()
-    """Files that are known to hold no other rows than those of the predicate."""
+    """Files of which every row is known to satisfy the predicate."""
 
     @property
     def result_schema(self) -> pa.Schema:
-        """Returns the columns asked for, in the order asked for."""
+        """Returns the Arrow schema of the requested columns, in the requested order."""
         fields = {field.name: field for field in self.schema}
         return schema_to_arrow(StructType(tuple(fields[name] for name in self.columns)))
 
     @property
     def needed(self) -> tuple[Field, ...]:
-        """Returns the columns asked for and those the predicate looks at."""
+        """Returns the requested columns and those that the predicate needs."""
         names = set(self.columns)
         if self.predicate is not None:
             names |= {path[0] for path in columns_of(self.predicate)}
         return tuple(field for field in self.schema if field.name in names)
 
     def of(self, split: Split) -> ReadRequest:
-        """Returns what to read of this split: the predicate is not asked where its answer is known."""
+        """Returns what to read of this split, without a predicate if every row is known to satisfy it."""
         return replace(self, predicate=None) if split.path in self.whole else self
 
     def with_columns(self, *names: str) -> ReadRequest:
-        """Returns the same with these columns, each once."""
+        """Returns the request with these columns, each once."""
         return replace(self, columns=tuple(dict.fromkeys(names)))
 
     def by_key(self, key: Sequence[str]) -> ReadRequest:
-        """Returns the same with as much of the predicate as looks at the key alone.
+        """Returns the request with only those conditions of the predicate that need nothing but the key.
 
-        Rows of one key satisfy it together, in all files of a slice, so it can be asked of each file.
+        All rows with one key satisfy them or none does, so they can be applied to each file of a slice.
         """
         whole = self.predicate
-        parts = whole.children if isinstance(whole, And) else () if whole is None else (whole,)
-        chosen = [part for part in parts if _looks_only_at(part, frozenset(key))]
+        every = whole.children if isinstance(whole, And) else () if whole is None else (whole,)
+        chosen = [condition for condition in every if _looks_only_at(condition, frozenset(key))]
         return replace(self, predicate=And(tuple(chosen)) if chosen else None)
 
 
@@ -237,10 +242,10 @@ def _looks_only_at(condition: Predicate, columns: frozenset[str]) -> bool:
     return bool(tops) and tops <= columns
 
 
-def open_split(filesystem: Any, split: Split, recorder: Recorder) -> Any:
-    """Returns the split's Parquet file, counted as opened.
+def open_split(filesystem: FileSystem, split: Split, recorder: Recorder) -> pq.ParquetFile:
+    """Returns the split's Parquet file and counts it as opened.
 
-    A missing or broken one is an error that names it.
+    Raises ObjectNotFoundError or StorageError, with the name of the file, if it is missing or broken.
     """
     try:
         recorder.add(opened=1)
@@ -268,18 +273,18 @@ def _unreadable(split: Split, error: Exception) -> StorageError:
 
 
 def read_split(
-    request: ReadRequest, split: Split, filesystem: Any, recorder: Recorder
+    request: ReadRequest, split: Split, filesystem: FileSystem, recorder: Recorder
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of one file, in their order; of a log file, the rows it holds."""
+    """Yields the rows in one file, in their order, without regard to other files of its slice."""
     opened = open_split(filesystem, split, recorder)
     footer = opened.metadata
-    groups = row_groups_to_read(footer, split, request.schema, request.predicate)
+    row_groups = row_groups_to_read(footer, split, request.schema, request.predicate)
     fields = request.needed
     stored = [f for f in fields if f.name not in split.partition_values]
     here = _names_in_file([f.name for f in stored], opened.schema_arrow.names)
-    recorder.add(read=_bytes_of(footer, groups, set(here.values())))
+    recorder.add(read=_bytes_of(footer, row_groups, set(here.values())))
     batches = opened.iter_batches(
-        batch_size=_batch_rows(footer, groups), row_groups=groups, columns=list(here.values())
+        batch_size=_batch_rows(footer, row_groups), row_groups=row_groups, columns=list(here.values())
     )
     for batch in _checked(batches, split):
         yield _assemble(request, split, batch, fields, here)
@@ -293,9 +298,13 @@ def _checked(batches: Iterator[pa.RecordBatch], split: Split) -> Iterator[pa.Rec
 
 
 def _assemble(
-    request: ReadRequest, split: Split, batch: Any, fields: Sequence[Field], here: dict[str, str]
+    request: ReadRequest,
+    split: Split,
+    batch: pa.RecordBatch,
+    fields: Sequence[Field],
+    here: Mapping[str, str],
 ) -> pa.RecordBatch:
-    """Returns the rows as the table has them: partition values filled in, absent columns NULL, types widened."""
+    """Returns rows of the table: with partition values, NULL for absent columns, and the table's types."""
     columns = []
     for field in fields:
         if field.name in split.partition_values:
@@ -305,7 +314,7 @@ def _assemble(
             columns.append(align(batch.column(here[field.name]), field.type))
         else:
             columns.append(pa.nulls(batch.num_rows, type_to_arrow(field.type)))
-    # one column more: a batch without any would not know how many rows it has
+    # One more column, because a batch without columns would not know how many rows it has.
     schema = schema_to_arrow(StructType(tuple(fields))).append(pa.field("", pa.null()))
     rows = pa.RecordBatch.from_arrays([*columns, pa.nulls(batch.num_rows)], schema=schema)
     if request.predicate is not None:
@@ -314,17 +323,17 @@ def _assemble(
 
 
 def _names_in_file(wanted: Sequence[str], stored: Sequence[str]) -> dict[str, str]:
-    """For each column the file has, its name there: the same, or else the same but for case."""
+    """Returns the file's name of each column that it has: the same name, or one that differs in case only."""
     exact = set(stored)
     similar = {name.lower(): name for name in reversed(stored)}
     names = {name: name if name in exact else similar.get(name.lower()) for name in wanted}
     return {name: found for name, found in names.items() if found is not None}
 
 
-def _bytes_of(metadata: Any, groups: Sequence[int], columns: set[str]) -> int:
+def _bytes_of(footer: pq.FileMetaData, row_groups: Sequence[int], columns: set[str]) -> int:
     total: int = 0
-    for group in groups:
-        row_group = metadata.row_group(group)
+    for number in row_groups:
+        row_group = footer.row_group(number)
         for i in range(row_group.num_columns):
             chunk = row_group.column(i)
             if chunk.path_in_schema in columns or chunk.path_in_schema.split(".")[0] in columns:
@@ -332,9 +341,9 @@ def _bytes_of(metadata: Any, groups: Sequence[int], columns: set[str]) -> int:
     return total
 
 
-def _batch_rows(metadata: Any, groups: Sequence[int]) -> int:
-    """Returns rows that take a few megabytes: long texts come in short batches."""
-    rows = sum(metadata.row_group(group).num_rows for group in groups)
-    size = sum(metadata.row_group(group).total_byte_size for group in groups)
+def _batch_rows(footer: pq.FileMetaData, row_groups: Sequence[int]) -> int:
+    """Returns the number of rows in a few megabytes, so that batches of long texts are short."""
+    rows = sum(footer.row_group(number).num_rows for number in row_groups)
+    size = sum(footer.row_group(number).total_byte_size for number in row_groups)
     fit = _BATCH_BYTES * rows // max(size, 1)
     return int(max(min(fit, _BATCH_ROWS), 256))

@@ -1,1 +1,1 @@
-"""Writes rows into splits, delta files and curves of better splits; commits nothing."""
+"""Writes rows as splits and delta files, sorted along a curve if wanted; commits nothing."""

@@ -1,7 +1,7 @@
-"""Splits exchanged for better ones in this process: packed together, or laid along a curve.
+"""Writes the rows of splits as better splits: packed into fewer, or sorted along a curve.
 
-A curve needs all rows of a group in order. The keys of all rows fit in memory; the rows themselves are
-spread over temporary files, one per new split, so that no more than one split is in memory at a time.
+All rows must be sorted together. Their keys fit into memory; the rows are first distributed over temporary
+files, one for each new split, so that no more than one split is in memory at a time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ _WHOLE: Final = 1 << 62
 
 
 def pack(store: LogStore, splits: Sequence[Split], target: WriteTarget) -> Written:
-    """Returns the rows of these splits, in their order, in as few splits as the target's size allows."""
+    """Writes the rows of these splits, in their order, as no more splits than their size needs."""
     request = ReadRequest(store, target.schema, target.schema.names)
     return write_splits(read_batches(request, splits), store, target)
 
@@ -39,18 +39,18 @@ def lay_out(
     columns: Sequence[str],
     curve: Curve,
 ) -> Written:
-    """Returns the rows of these splits along a curve through some columns, cut into splits of the target's size."""
+    """Writes the rows of these splits, sorted along a curve through some columns, as splits of the target's size."""
     keys = _keys(store, splits, target, columns, curve)
-    parts = max(1, -(-sum(split.size for split in splits) // target.split_bytes))
+    count = max(1, -(-sum(split.size for split in splits) // target.split_bytes))
     order = np.argsort(keys, kind="stable")
-    part_of_row = np.empty(len(keys), np.int64)
-    for part, rows in enumerate(np.array_split(order, parts)):
-        part_of_row[rows] = part
+    split_of_row = np.empty(len(keys), np.int64)
+    for number, rows in enumerate(np.array_split(order, count)):
+        split_of_row[rows] = number
     request = ReadRequest(store, target.schema, target.schema.names)
     whole = replace(target, split_bytes=_WHOLE)
     with TemporaryDirectory(prefix="indextables-") as directory:
-        _spread(read_batches(request, splits), part_of_row, keys, Path(directory))
-        batches = (_sorted(Path(directory) / f"{part}.arrow") for part in range(parts))
+        _distribute(read_batches(request, splits), split_of_row, keys, Path(directory))
+        batches = (_sorted(Path(directory) / f"{number}.arrow") for number in range(count))
         written = [write_splits(rows, store, whole) for rows in batches]
     adds = tuple(add for one in written for add in one.adds)
     names = {name for one in written for name in one.metrics}
@@ -70,32 +70,35 @@ def _keys(
     return Ranker.of(found).keys(found, curve)
 
 
-def _spread(
-    batches: Iterator[Any], part_of_row: npt.NDArray[Any], keys: npt.NDArray[Any], directory: Path
+def _distribute(
+    batches: Iterator[pa.RecordBatch],
+    split_of_row: npt.NDArray[np.int64],
+    keys: npt.NDArray[np.int64],
+    directory: Path,
 ) -> None:
-    """Every row into the file of its part, with its key; the rows come in the order of the keys."""
-    writers: dict[int, Any] = {}
+    """Writes every row with its key to the temporary file of its new split; `keys` are in the order of the rows."""
+    writers: dict[int, pa.RecordBatchFileWriter] = {}
     start = 0
     try:
         for batch in batches:
-            parts = part_of_row[start : start + batch.num_rows]
+            numbers = split_of_row[start : start + batch.num_rows]
             keyed = batch.append_column("", pa.array(keys[start : start + batch.num_rows]))
             start += batch.num_rows
-            order = np.argsort(parts, kind="stable")
-            cuts = [0, *(np.flatnonzero(np.diff(parts[order])) + 1).tolist(), len(order)]
+            order = np.argsort(numbers, kind="stable")
+            cuts = [0, *(np.flatnonzero(np.diff(numbers[order])) + 1).tolist(), len(order)]
             for low, high in pairwise(cuts):
                 rows = keyed.take(pa.array(order[low:high]))
-                part = int(parts[order[low]])
-                if part not in writers:
-                    path = str(directory / f"{part}.arrow")
-                    writers[part] = pa.ipc.new_file(path, rows.schema)
-                writers[part].write(rows)
+                number = int(numbers[order[low]])
+                if number not in writers:
+                    path = str(directory / f"{number}.arrow")
+                    writers[number] = pa.ipc.new_file(path, rows.schema)
+                writers[number].write(rows)
     finally:
         for writer in writers.values():
             writer.close()
 
 
-def _sorted(path: Path) -> Iterator[Any]:
+def _sorted(path: Path) -> Iterator[pa.RecordBatch]:
     if not path.exists():
         return
     with pa.memory_map(str(path)) as file:

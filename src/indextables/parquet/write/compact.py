@@ -1,4 +1,4 @@
-"""Slices into base files in this process: the rows each shows, written anew."""
+"""Writes the rows that slices show as new base files."""
 
 from __future__ import annotations
 
@@ -11,20 +11,17 @@ from indextables.storage.base import LogStore
 
 
 def compact_slices(store: LogStore, pieces: Sequence[Piece], target: WriteTarget) -> Iterator[Written]:
-    """Yields the rows each slice shows as new files, one slice at a time.
-
-    Of a slice without any, none.
-    """
+    """Writes the rows that each slice shows as new files and yields these, slice by slice; a slice may have none."""
     request = ReadRequest(store, target.schema, target.schema.names)
     for piece in pieces:
         yield write_splits(read_batches(request, _units(piece)), store, target)
 
 
 def _units(piece: Piece) -> Sequence[Unit]:
-    """Returns how the slice is read; where no log can hide a row, its files are read as they are."""
+    """Returns what is read of the slice: its files as they are if no delta file can hide a row."""
     if not piece.files:
         return ()
     oldest = min(split.seq for split in piece.files)
-    if piece.mode is MergeMode.RECORD and all(log.seq <= oldest for log in piece.logs):
+    if piece.mode is MergeMode.RECORD and all(delta.seq <= oldest for delta in piece.logs):
         return piece.files
     return (piece,)

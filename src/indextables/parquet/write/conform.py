@@ -1,6 +1,6 @@
-"""Data from outside, made to fit the table's schema, or one error that names every difference.
+"""Converts data of users to the table's schema, or raises one error that names every difference.
 
-Names match without regard to case and the table's spelling wins; values may only be widened, never cut.
+Names match without regard to case, and the table's spelling is kept. Values may be widened, but never cut.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -28,19 +28,22 @@ from indextables.core.types.arrow import check_arrow_levels
 from indextables.errors import SchemaMismatchError, UnsupportedTypeError
 from indextables.parquet.read.split import align
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def as_reader(data: Any) -> pa.RecordBatchReader:
+
+def as_reader(data: object) -> pa.RecordBatchReader:
     """Returns a stream of record batches over Arrow, pandas or Polars data; nothing is copied or read yet.
 
-    In pandas a missing number is NaN, so NaN of a pandas column becomes NULL; NaN of an Arrow or
-    Polars column stays NaN. Levels of a pandas index that have a name are columns, others are left out.
+    NaN becomes NULL in data from pandas, where it means a missing number, and stays NaN in data from Arrow or
+    Polars. Levels of a pandas index that have a name become columns, and other levels are left out.
     """
     if isinstance(data, pa.RecordBatchReader):
         return data
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if (pandas := sys.modules.get("pandas")) and isinstance(data, pandas.DataFrame):
-        # a frame's own Arrow stream would add an index without a name as a column
+        # The frame's own Arrow stream would also add an index without a name as a column.
         data = _from_pandas(data)
     if isinstance(data, pa.Table):
         return data.to_reader()
@@ -53,9 +56,9 @@ def as_reader(data: Any) -> pa.RecordBatchReader:
     )
 
 
-def _from_pandas(frame: Any) -> pa.Table:
+def _from_pandas(frame: pd.DataFrame) -> pa.Table:
     try:
-        # what set_index and groupby took out of the columns is data as well
+        # Columns that set_index and groupby moved to the index are data, too.
         unnamed = [i for i, name in enumerate(frame.index.names) if name is None]
         whole = frame.reset_index(unnamed, drop=True) if unnamed else frame
         return pa.Table.from_pandas(whole, preserve_index=len(unnamed) < frame.index.nlevels)
@@ -63,12 +66,12 @@ def _from_pandas(frame: Any) -> pa.Table:
         reasons = error.args or (error,)
         raise SchemaMismatchError(
             f"the pandas frame cannot be read as columns: {'; '.join(map(str, reasons))}",
-            hint="give every column one name of its own and values of one type",
+            hint="give every column a different name and values of one type",
         ) from error
 
 
 def source_schema(schema: pa.Schema) -> StructType:
-    """Returns the table schema this data would have, nanosecond timestamps counted as microseconds."""
+    """Returns the schema of a table of this data, in which nanosecond timestamps have microseconds."""
     check_arrow_levels(schema)
     return schema_from_arrow(pa.schema([_in_micros(field) for field in schema]))
 
@@ -86,10 +89,7 @@ def check_fits(source: pa.Schema, target: StructType, *, merge: bool = False) ->
 
 
 def conform(batches: Iterable[pa.RecordBatch], target: StructType) -> Iterator[pa.RecordBatch]:
-    """Yields the same rows with the table's columns, order, spelling and types.
-
-    Run `check_fits` first.
-    """
+    """Yields the rows with the table's columns, in its order, spelling and types; call `check_fits` first."""
     wanted = schema_to_arrow(target)
     for batch in batches:
         by_name = {name.lower(): i for i, name in enumerate(batch.schema.names)}
@@ -125,7 +125,7 @@ def _column(column: pa.Array, field: Field) -> pa.Array:
         ) from error
     for path in _forbidden_nulls(aligned, field, field.name):
         raise SchemaMismatchError(
-            f"column {path!r} contains NULL, and the table says it never does",
+            f"column {path!r} contains NULL, but is NOT NULL in the table",
             hint="fill or filter these rows before writing",
             column=path,
         )
@@ -133,7 +133,7 @@ def _column(column: pa.Array, field: Field) -> pa.Array:
 
 
 def _forbidden_nulls(array: pa.Array, field: Field, path: str) -> Iterator[str]:
-    """Paths of NOT NULL fields that hold NULL; what lies under a NULL parent does not count."""
+    """Yields the paths of NOT NULL fields that contain NULL; values under a NULL parent do not count."""
     if not field.nullable and array.null_count:
         yield path
     match field.type:
@@ -152,7 +152,7 @@ def _forbidden_nulls(array: pa.Array, field: Field, path: str) -> Iterator[str]:
 
 
 def _items(array: pa.Array) -> pa.Array:
-    # .items ignores that the map may be a slice
+    # .items ignores that the array may be a slice of another.
     present = array.drop_null()
     first, last = present.offsets[0].as_py(), present.offsets[-1].as_py()
     return present.items.slice(first, last - first)
@@ -236,7 +236,7 @@ def _in_micros(field: pa.Field) -> pa.Field:
 
 
 def _micros_type(kind: pa.DataType) -> pa.DataType:
-    # values with a finer part are refused when they are cast, one by one
+    # Values that are not whole microseconds are refused later, when they are cast.
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         return pa.timestamp("us", kind.tz)
     if pa.types.is_struct(kind):

@@ -1,14 +1,14 @@
-"""One number per row from several columns, so that rows that are close in all of them get close numbers.
+"""Gives each row one number from several columns, so that rows that are close in all of them get close numbers.
 
-Sorted by that number, rows go into splits whose ranges are narrow in *every* column: a condition on any
-one of them skips splits. Sorting by one column after the other serves the first only.
+If rows are sorted by that number, splits have narrow ranges in *every* column, and a condition on any of them
+skips splits. Sorting by one column and then by the next helps conditions on the first column only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, assert_never
+from typing import Final, Literal, TypeAlias, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -17,39 +17,40 @@ import pyarrow.compute as pc
 
 Curve: TypeAlias = Literal["z", "hilbert"]
 Ranks: TypeAlias = npt.NDArray[np.uint64]
+_Sortable: TypeAlias = npt.NDArray[np.int64 | np.float64 | np.bytes_]
 
 _BITS: Final = 63
-"""A key fits a signed 64-bit number, which every engine can sort by."""
+"""Bits of a key, so that it fits a signed 64-bit number, by which every engine can sort."""
 _MOST_BITS: Final = 16
 _TEXT_BYTES: Final = 16
 
 
 def bits_for(dimensions: int) -> int:
-    """Returns how finely each column is divided, so that a key still fits."""
+    """Returns the number of bits for each column, so that a key of all columns fits."""
     return min(_MOST_BITS, _BITS // max(dimensions, 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Ranker:
-    """Places values of some columns among equally many, by bounds taken from a sample.
+    """Ranks the values of some columns by bounds from a sample, so that each rank has about as many rows.
 
-    A rank only decides which rows lie together: an unlucky sample makes wider splits, never wrong rows.
+    Ranks only decide which rows go into one split: a bad sample makes wider splits, but never wrong rows.
     """
 
     columns: tuple[_ColumnRanker, ...]
 
     @classmethod
-    def of(cls, sample: Sequence[Any]) -> Ranker:
-        """Returns the bounds that divide each of these columns into parts of about the same number of rows."""
+    def of(cls, sample: Sequence[pa.Array]) -> Ranker:
+        """Returns a ranker with bounds that divide each column of the sample evenly."""
         bits = bits_for(len(sample))
         return cls(tuple(_ColumnRanker.of(column, bits) for column in sample))
 
-    def ranks(self, columns: Sequence[Any]) -> Ranks:
-        """Returns a row of small numbers for each row: its place in every column, NULL first."""
+    def ranks(self, columns: Sequence[pa.Array]) -> Ranks:
+        """Returns for each row its rank in every column; NULL has the lowest."""
         pairs = zip(self.columns, columns, strict=True)
         return np.stack([ranker.ranks(values) for ranker, values in pairs], axis=1)
 
-    def keys(self, columns: Sequence[Any], curve: Curve) -> npt.NDArray[np.int64]:
+    def keys(self, columns: Sequence[pa.Array], curve: Curve) -> npt.NDArray[np.int64]:
         """Returns the number of each row along the curve."""
         ranks, bits = self.ranks(columns), bits_for(len(self.columns))
         match curve:
@@ -64,28 +65,28 @@ class Ranker:
 
 @dataclass(frozen=True, slots=True)
 class _ColumnRanker:
-    bounds: npt.NDArray[Any]
+    bounds: _Sortable
     skip: int = 0
-    """Bytes that all texts of the sample begin with, and that therefore tell nothing."""
+    """The number of bytes with which all texts of the sample begin, and which are therefore left out."""
 
     @classmethod
-    def of(cls, sample: Any, bits: int) -> _ColumnRanker:
+    def of(cls, sample: pa.Array, bits: int) -> _ColumnRanker:
         filled = sample.drop_null()
         skip = _common_bytes(filled) if _is_text(filled.type) else 0
         values = np.sort(_sortable(filled, skip))
-        parts = min(2**bits - 2, len(values))
-        places = np.arange(1, parts + 1) * len(values) // (parts + 1)
-        return cls(np.unique(values[places]) if parts else values, skip)
+        count = min(2**bits - 2, len(values))
+        chosen = np.arange(1, count + 1) * len(values) // (count + 1)
+        return cls(np.unique(values[chosen]) if count else values, skip)
 
-    def ranks(self, values: Any) -> Ranks:
+    def ranks(self, values: pa.Array) -> Ranks:
         found = np.zeros(len(values), np.uint64)
         filled = np.asarray(pc.is_valid(values))
-        places = np.searchsorted(self.bounds, _sortable(values.drop_null(), self.skip), side="right")
-        found[filled] = places.astype(np.uint64) + np.uint64(1)
+        ranks = np.searchsorted(self.bounds, _sortable(values.drop_null(), self.skip), side="right")
+        found[filled] = ranks.astype(np.uint64) + np.uint64(1)
         return found
 
 
-def _is_text(kind: Any) -> bool:
+def _is_text(kind: pa.DataType) -> bool:
     return bool(
         pa.types.is_string(kind)
         or pa.types.is_large_string(kind)
@@ -94,7 +95,7 @@ def _is_text(kind: Any) -> bool:
     )
 
 
-def _common_bytes(values: Any) -> int:
+def _common_bytes(values: pa.Array) -> int:
     found = pc.min_max(values.cast(pa.large_binary()))
     low, high = found["min"].as_py(), found["max"].as_py()
     if low is None:
@@ -103,11 +104,8 @@ def _common_bytes(values: Any) -> int:
     return next((i for i, (a, b) in pairs if a != b), min(len(low), len(high)))
 
 
-def _sortable(values: Any, skip: int) -> npt.NDArray[Any]:
-    """Returns values without NULL as numbers or short byte strings in the same order.
-
-    Close ones may become equal.
-    """
+def _sortable(values: pa.Array, skip: int) -> _Sortable:
+    """Returns values without NULL as numbers or short byte strings in the same order; close ones may become equal."""
     kind = values.type
     if _is_text(kind):
         cut = pc.binary_slice(values.cast(pa.large_binary()), skip, skip + _TEXT_BYTES)
@@ -121,7 +119,7 @@ def _sortable(values: Any, skip: int) -> npt.NDArray[Any]:
 
 
 def interleave(ranks: Ranks, bits: int) -> Ranks:
-    """Returns the bits of all columns in turn, the highest ones first: Morton's number, or Z-order.
+    """Returns the bits of all columns in turn, highest bits first, which is known as Morton code or Z-order.
 
     >>> interleave(np.array([[0, 0], [0, 1], [1, 0], [1, 1]], np.uint64), 1).tolist()
     [0, 1, 2, 3]
@@ -136,10 +134,10 @@ def interleave(ranks: Ranks, bits: int) -> Ranks:
 
 
 def _hilbert_transpose(ranks: Ranks, bits: int) -> Ranks:
-    """Coordinates turned so that their interleaved bits are the place on Hilbert's curve.
+    """Returns coordinates that, once interleaved, are the positions of the rows on Hilbert's curve.
 
-    Consecutive places are always neighbours, where Z-order jumps: J. Skilling, "Programming the Hilbert
-    curve", 2004, for all rows at once.
+    Consecutive points of this curve are always neighbours, while Z-order jumps. The algorithm is the one of
+    J. Skilling, "Programming the Hilbert curve", 2004, for all rows at once.
     """
     x = [ranks[:, i].copy() for i in range(ranks.shape[1])]
     for bit in range(bits - 1, 0, -1):

@@ -1,4 +1,4 @@
-"""The embedded engine: reads and writes splits in this process, a few at a time."""
+"""The executor that reads and writes splits in this process, a few at a time."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ _AT_ONCE: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class ArrowExecutor:
-    """Takes Arrow, pandas and Polars data; memory stays bounded by a few row groups per thread."""
+    """Writes Arrow, pandas and Polars data; a few row groups for each thread are in memory."""
 
     store: LogStore
 
     @property
     def at_once(self) -> int:
-        """Returns a few splits, so that progress is seen."""
+        """Returns how many splits are worked on at once: few, so that progress can be seen."""
         return _AT_ONCE
 
-    def prepare(self, data: Any) -> pa.RecordBatchReader:
-        """Returns a stream over the data, to be read once."""
+    def prepare(self, data: object) -> pa.RecordBatchReader:
+        """Returns a stream over the data, which can be read once."""
         return as_reader(data)
 
     def source_schema(self, data: pa.RecordBatchReader) -> StructType:
-        """Returns the schema a table of exactly this data would have."""
+        """Returns the schema of a table of exactly this data."""
         return source_schema(data.schema)
 
     def fetch(self, data: pa.RecordBatchReader) -> pa.Table:
@@ -64,7 +64,7 @@ class ArrowExecutor:
         merge: bool = False,
         within: Predicate | None = None,
     ) -> Written:
-        """Returns the data as new splits; nothing is left behind if a row does not fit."""
+        """Writes the data as new splits; if a row does not fit, nothing is left behind."""
         check_fits(data.schema, target.schema, merge=merge)
         batches: Iterable[pa.RecordBatch] = conform(data, target.schema)
         if within is not None:
@@ -74,9 +74,9 @@ class ArrowExecutor:
     def rewrite(
         self, snapshot: Snapshot, mask: FileMask, condition: Predicate, target: WriteTarget
     ) -> dict[str, Rewritten]:
-        """Returns each of these files without the rows the condition is TRUE for.
+        """Writes each of these files anew without the rows for which the condition is TRUE.
 
-        Untouched ones are left out, and not written.
+        Files that have no such row are left out.
         """
         splits = snapshot.splits(mask)
         with ThreadPoolExecutor(_THREADS, "indextables-rewrite") as pool:
@@ -92,20 +92,20 @@ class ArrowExecutor:
     def collect(
         self, splits: Sequence[Split], schema: StructType, columns: Sequence[FieldPath]
     ) -> dict[str, SplitStats]:
-        """Exact statistics of these leaves, from the rows."""
+        """Returns exact statistics of these leaves for each split, from its rows."""
         names = {path[0] for path in columns}
         wanted = StructType(tuple(field for field in schema if field.name in names))
         request = ReadRequest(self.store, schema, wanted.names)
 
         def collect_one(split: Split) -> SplitStats:
-            parts = [collect_stats(b, wanted, columns) for b in read_batches(request, [split])]
-            return merge_stats(parts) if parts else SplitStats(num_records=0)
+            pieces = [collect_stats(b, wanted, columns) for b in read_batches(request, [split])]
+            return merge_stats(pieces) if pieces else SplitStats(num_records=0)
 
         with ThreadPoolExecutor(_THREADS, "indextables-analyze") as pool:
             return dict(zip([s.path for s in splits], pool.map(collect_one, splits), strict=True))
 
     def _discard(self, work: Iterable[Future[Rewritten | None]]) -> None:
-        """Removes what was rewritten beside a split that failed: nobody will name it."""
+        """Deletes what was written before another split failed, because no commit will name it."""
         for future in work:
             done = future.result() if future.exception() is None else None
             for add in done.written.adds if done else ():
@@ -115,18 +115,18 @@ class ArrowExecutor:
     def cluster(
         self, groups: Sequence[Sequence[Split]], target: WriteTarget, clustering: Any | None
     ) -> list[Written]:
-        """Returns each group as new splits, packed together or laid along a curve."""
+        """Writes each set of splits as new ones, packed into fewer or sorted along a curve."""
         if clustering is None:
             return [pack(self.store, splits, target) for splits in groups]
         columns, curve = clustering.columns, clustering.curve
         return [lay_out(self.store, splits, target, columns, curve) for splits in groups]
 
     def compact(self, pieces: Sequence[Piece], target: WriteTarget) -> Iterator[Written]:
-        """Returns the rows each slice shows, as files of its own."""
+        """Writes the rows that each slice shows as new files, slice by slice."""
         return compact_slices(self.store, pieces, target)
 
     def _rewrite(self, split: Split, condition: Predicate, target: WriteTarget) -> Rewritten | None:
-        # The columns of the condition first: most splits that may match do not, or not in part.
+        # The columns of the condition are read first, because most splits that may match have no such row.
         matching = count_rows(ReadRequest(self.store, target.schema, (), condition), [split])
         if matching == 0:
             return None
@@ -138,7 +138,7 @@ class ArrowExecutor:
 
 
 def _in_place_of(split: Split, add: Add) -> Add:
-    """Returns the new file keeps the age of the rows it holds: newer log files still win over it."""
+    """Returns the add in the slice of the old file and with its `seq`, so that newer delta files stay newer."""
     return replace(add, seq=split.seq, file_group=split.file_group, kind=split.kind)
 
 
@@ -150,9 +150,9 @@ def _without(batches: Iterable[pa.RecordBatch], condition: Predicate) -> Iterato
 def all_within(
     batches: Iterable[pa.RecordBatch], within: Predicate, partition_columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the same batches; PredicateError at the first row the condition is not TRUE for.
+    """Yields the batches; raises PredicateError at the first row for which the condition is not TRUE.
 
-    Rows are judged as the table will show them: a partition value of '' is NULL there.
+    Rows are judged as the table will show them, where a partition value '' is NULL.
     """
     start = 0
     for batch in batches:
@@ -163,14 +163,14 @@ def all_within(
             raise PredicateError(
                 f"row {start + first} of the data does not satisfy the condition of the overwrite: "
                 f"{stored.slice(first, 1).to_pylist()[0]}",
-                hint="rows outside the replaced part belong into append(); nothing was written",
+                hint="write rows that are not to be replaced with append(); nothing was written",
                 row=start + first,
             )
         start += batch.num_rows
         yield batch
 
 
-def _as_stored(batch: Any, partition_columns: Sequence[str]) -> Any:
+def _as_stored(batch: pa.RecordBatch, partition_columns: Sequence[str]) -> pa.RecordBatch:
     for name in partition_columns:
         values = batch.column(name)
         if pa.types.is_string(values.type) or pa.types.is_binary(values.type):

@@ -1,4 +1,4 @@
-"""One split as a Parquet file that Spark, DuckDB, Polars and pyarrow all read alike."""
+"""Writes a split as a Parquet file that Spark, DuckDB, Polars and pyarrow read in the same way."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyarrow.fs import FileSystem
 
 from indextables.core.types import (
     DataType,
@@ -27,7 +28,7 @@ _OPTIONS: Final[dict[str, Any]] = {
     "compression_level": 3,
     "version": "2.6",
     "coerce_timestamps": "us",
-    "store_decimal_as_integer": True,  # as Spark writes them; halves the size of small decimals
+    "store_decimal_as_integer": True,  # as Spark does it; halves the size of small decimals
     "write_page_index": True,
     "write_page_checksum": True,
 }
@@ -35,7 +36,7 @@ _OPTIONS: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class FileWritten:
-    """What is known of a file once it is closed."""
+    """What is known of a file after it is closed."""
 
     key: str
     rows: int
@@ -46,12 +47,12 @@ class FileWritten:
 class ParquetSplit:
     """A file that grows by row groups and becomes a split when it is closed.
 
-    `nan_columns` get no Parquet statistics: writers record the bounds of the other values, and Spark
-    and DuckDB, to whom NaN is greater than everything, would skip the NaN rows of `x > 5`.
+    `nan_columns` get no Parquet statistics. Their bounds would not cover NaN, which is greater than everything
+    for Spark and DuckDB, so both would skip NaN rows that satisfy `x > 5`.
     """
 
     def __init__(
-        self, filesystem: Any, key: str, schema: StructType, nan: frozenset[FieldPath]
+        self, filesystem: FileSystem, key: str, schema: StructType, nan: frozenset[FieldPath]
     ) -> None:
         self.key = key
         self.nan_columns = nan
@@ -67,17 +68,17 @@ class ParquetSplit:
 
     @property
     def size(self) -> int:
-        """Returns bytes written so far."""
+        """Returns the number of bytes written so far."""
         return int(self._file.tell())
 
     def write(self, rows: pa.Table) -> None:
-        """These rows as one row group."""
+        """Writes these rows as one row group."""
         with writing_file(self.key):
             self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
         self.rows += rows.num_rows
 
     def close(self) -> FileWritten:
-        """Writes the footer; the file is complete, but not yet on the disk for sure."""
+        """Writes the footer; the file is complete after this, but may not be on the disk yet."""
         with writing_file(self.key):
             self._writer.close()
             size = self.size
@@ -85,24 +86,24 @@ class ParquetSplit:
         return FileWritten(self.key, self.rows, size, time.time_ns() // 1_000_000)
 
     def abandon(self) -> None:
-        """Closes the file without a footer; nobody must read it."""
+        """Closes the file without a footer, so that it cannot be read."""
         self._file.close()
 
 
 def nan_columns(rows: pa.Table, floats: Sequence[FieldPath]) -> frozenset[FieldPath]:
-    """Returns the float fields that hold NaN in these rows."""
+    """Returns the float fields that have a NaN in these rows."""
     return frozenset(path for path in floats if pc.any(pc.is_nan(_leaf(rows, path))).as_py())
 
 
 def float_fields(schema: StructType) -> tuple[FieldPath, ...]:
-    """Returns float columns and float fields of structs."""
+    """Returns the float columns and the float fields of structs."""
     return tuple(column.path for column in _columns(schema) if column.is_float and not column.repeated)
 
 
 def columns_with_statistics(schema: StructType, nan: frozenset[FieldPath]) -> list[str]:
-    """Returns Parquet's dotted names of the columns whose statistics every reader understands alike."""
+    """Returns Parquet's dotted names of the columns whose statistics every reader understands in the same way."""
     columns = list(_columns(schema))
-    # a column `a.b` and field b of struct a have the same dotted name: if one has NaN, none gets any
+    # Column `a.b` and field b of struct a have the same dotted name: if one has a NaN, neither gets statistics.
     without = {c.dotted for c in columns if c.path in nan or (c.is_float and c.repeated)}
     return [c.dotted for c in columns if c.dotted not in without]
 
@@ -129,12 +130,12 @@ def _descend(kind: DataType, path: FieldPath, dotted: str, *, repeated: bool) ->
         case ListType(element=element):
             yield from _descend(element, (*path, "element"), f"{dotted}.list.element", repeated=True)
         case MapType(key=key, value=value):
-            for name, part in (("key", key), ("value", value)):
-                yield from _descend(part, (*path, name), f"{dotted}.key_value.{name}", repeated=True)
+            for name, inner in (("key", key), ("value", value)):
+                yield from _descend(inner, (*path, name), f"{dotted}.key_value.{name}", repeated=True)
         case _:
             yield _Column(path, dotted, is_float(kind), repeated)
 
 
-def _leaf(rows: pa.Table, path: FieldPath) -> Any:
+def _leaf(rows: pa.Table, path: FieldPath) -> pa.ChunkedArray:
     column = rows.column(path[0])
     return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column

@@ -1,4 +1,4 @@
-"""Rows into splits: bounded memory, Hive-style directories, exact statistics, nothing committed yet."""
+"""Writes rows as splits, with bounded memory, Hive-style directories and exact statistics; commits nothing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 from uuid import uuid4
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from indextables.core.prune.partitions import group_rows, partition_directory, partition_text
@@ -21,6 +22,7 @@ from indextables.core.stats.truncate import (
     log_truncation,
     truncate_stats,
 )
+from indextables.core.stats.wire import Physical
 from indextables.core.types import FieldPath, StructType
 from indextables.errors import SchemaMismatchError
 from indextables.log.wire.actions import Add
@@ -32,14 +34,14 @@ from indextables.storage.base import LogStore
 ROW_GROUP_BYTES: Final = 64 << 20
 ROW_GROUP_ROWS: Final = 1 << 20
 MEMORY_BYTES: Final = 256 << 20
-"""Rows waiting for their row group, over all partitions together."""
+"""Bytes of all rows that wait for their row group, over all partitions."""
 OPEN_FILES: Final = 100
 _NUMBER: Final = ""  # no column of a table has this name
 
 
 @dataclass(frozen=True, slots=True)
 class WriteTarget:
-    """Where new splits of a table go and what they must look like."""
+    """Where the new splits of a table are written, and how."""
 
     schema: StructType
     partition_columns: tuple[str, ...]
@@ -51,20 +53,20 @@ class WriteTarget:
 
     @property
     def file_schema(self) -> StructType:
-        """Returns what is inside the files: a partition column is in the directory and in the log only."""
+        """Returns the columns in the files; partition columns are only in the directory and in the log."""
         return StructType(tuple(f for f in self.schema if f.name not in self.partition_columns))
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """New splits that no commit names yet, and the numbers for the commit that will."""
+    """New splits that no commit names yet, and metrics for the commit that will."""
 
     adds: tuple[Add, ...] = ()
     metrics: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, adds: Sequence[Add], truncation: TruncationMetrics) -> Written:
-        """Returns these splits, counted, with what truncation did to their statistics."""
+        """Returns these splits with their metrics, including what truncation did to their statistics."""
         metrics = {
             "numAddedFiles": len(adds),
             "numOutputRows": sum(add.stats.num_records or 0 for add in adds if add.stats),
@@ -77,16 +79,16 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """What is left of a split without the rows a condition is TRUE for; without adds: nothing."""
+    """The rows of a split for which a condition is not TRUE, as new splits; without adds there are none."""
 
     written: Written
     removed_rows: int
 
 
 def write_splits(batches: Iterable[pa.RecordBatch], store: LogStore, target: WriteTarget) -> Written:
-    """Returns every row in exactly one split, durable on return; on an error, what was written is removed.
+    """Writes every row into exactly one split, durable on return; after an error, what was written is deleted.
 
-    The batches have the table's schema (`arrow.conform`). No rows, no split.
+    The batches have the table's schema (see `parquet.write.conform`). Without rows no split is written.
     """
     writer = _Writer(store, target)
     try:
@@ -103,7 +105,7 @@ def write_splits(batches: Iterable[pa.RecordBatch], store: LogStore, target: Wri
 
 @dataclass(slots=True)
 class _Partition:
-    """The rows of one partition that wait, and the file they wait for."""
+    """The rows of one partition that wait for their row group, and the file that is open for them."""
 
     values: dict[str, str | None]
     waiting: list[pa.RecordBatch] = field(default_factory=list)
@@ -115,7 +117,7 @@ class _Partition:
 
 
 class _Writer:
-    """Routes rows to partitions and closes files as they fill up."""
+    """Distributes rows to partitions and closes files that have reached their size."""
 
     def __init__(self, store: LogStore, target: WriteTarget) -> None:
         self._store, self._target = store, target
@@ -147,7 +149,7 @@ class _Writer:
         return Written.of(self._adds, self._truncation)
 
     def abandon(self) -> None:
-        """Removes what was written; best effort, vacuum finds the rest."""
+        """Deletes what was written as far as possible; vacuum finds the rest."""
         for partition in self._partitions.values():
             if partition.split is not None:
                 with suppress(Exception):
@@ -156,7 +158,7 @@ class _Writer:
             with suppress(Exception):
                 self._store.delete(key)
 
-    def _partition(self, values: Sequence[Any]) -> _Partition:
+    def _partition(self, values: Sequence[pa.Scalar]) -> _Partition:
         texts = {
             name: _partition_text(name, value, self._target.schema)
             for name, value in zip(self._target.partition_columns, values, strict=True)
@@ -173,8 +175,8 @@ class _Writer:
         partition.waiting, partition.bytes, partition.rows = [], 0, 0
         found = nan_columns(rows, self._floats)
         if partition.split is not None and not found <= partition.split.nan_columns:
-            # The open file promised statistics for a column that has NaN from here on. Columns
-            # once seen with NaN stay without, so this happens at most once per float column.
+            # The open file has statistics of a column that now has a NaN. A column that once had a NaN
+            # gets no statistics again, so this happens at most once for each float column.
             self._close(partition)
         partition.nan |= found
         if partition.split is None:
@@ -219,10 +221,10 @@ class _Writer:
 
 def partition_texts(
     rows: pa.Table, columns: Sequence[str], schema: StructType
-) -> Iterator[tuple[tuple[str | None, ...], Any]]:
-    """Yields (the log's spelling of the values, numbers of the rows).
+) -> Iterator[tuple[tuple[str | None, ...], npt.NDArray[np.int64]]]:
+    """Yields partition values as the log spells them, with the numbers of rows that have them.
 
-    Each row is in exactly one of the pairs.
+    Each row is in exactly one of the pairs, but the same values may come more than once.
     """
     if not columns or not rows.num_rows:
         yield (), np.arange(rows.num_rows)
@@ -235,9 +237,9 @@ def partition_texts(
 
 
 def _pieces(batch: pa.RecordBatch, row_group_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Yields the batch in slices of at most a row group, so that one huge batch still makes many splits."""
-    parts = max(-(-batch.nbytes // row_group_bytes), -(-batch.num_rows // ROW_GROUP_ROWS), 1)
-    step = max(-(-batch.num_rows // parts), 1)
+    """Yields pieces of the batch that fit a row group, so that a huge batch can become several splits."""
+    count = max(-(-batch.nbytes // row_group_bytes), -(-batch.num_rows // ROW_GROUP_ROWS), 1)
+    step = max(-(-batch.num_rows // count), 1)
     for start in range(0, batch.num_rows, step):
         yield batch.slice(start, step)
 
@@ -254,19 +256,20 @@ def _partition_text(name: str, value: pa.Scalar, schema: StructType) -> str | No
         ) from error
     if text is None and not column.nullable:
         raise SchemaMismatchError(
-            f"partition column {name!r} contains NULL or '', and the table says it never does",
+            f"partition column {name!r} contains NULL or '', but is NOT NULL in the table",
             hint="fill or filter these rows before writing; '' is stored as NULL, as Spark does",
             column=name,
         )
     return text
 
 
-def _physical(value: pa.Scalar) -> Any:
-    # as_py() of a year outside 1-9999 raises
-    return value.value if pa.types.is_temporal(value.type) else value.as_py()
+def _physical(value: pa.Scalar) -> Physical | None:
+    # as_py() raises for a year outside 1-9999
+    found: Physical | None = value.value if pa.types.is_temporal(value.type) else value.as_py()
+    return found
 
 
-# Log files of slices: rows that replace older ones, and keys of rows that are gone.
+# Delta files: rows that replace older ones, and keys of rows that are gone.
 
 
 def write_log(
@@ -278,10 +281,10 @@ def write_log(
     block: Literal["data", "delete"],
     columns: Sequence[str] | None = None,
 ) -> Written:
-    """Returns these rows as log files of one group, with statistics of their own; durable on return.
+    """Writes these rows as delta files of one slice, with statistics of their own; durable on return.
 
-    `columns` are those a partial data log sets; None: all there are. A log file holds no partition
-    column: the group has one value of each.
+    `columns` are those that a partial data delta file sets; None: all of them. Delta files have no partition
+    columns, because all rows of a slice are in one partition.
     """
     stored = [name for name in rows.column_names if name not in target.partition_columns]
     fields = {field.name: field for field in target.schema}
@@ -310,6 +313,6 @@ def write_log(
 
 
 def as_new_groups(written: Written) -> Written:
-    """Returns each of these splits as the base of a file group of its own."""
+    """Returns each of these splits as the base file of a new slice."""
     adds = tuple(replace(add, file_group=str(uuid4()), kind="base") for add in written.adds)
     return replace(written, adds=adds)
