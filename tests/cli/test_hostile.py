@@ -161,7 +161,7 @@ def test_errors_of_the_system_name_the_file_and_what_to_do(texts, monkeypatch, n
     def refuse(self, key, **_):
         raise OSError(number, os.strerror(number), str(texts / key))
 
-    monkeypatch.setattr(LocalStore, "_open", refuse)
+    monkeypatch.setattr(LocalStore, "_descriptor", refuse)
     code, out, err = run("describe", texts)
     assert (code, out) == (1, "")
     assert f"{texts}/_transaction_log" in err

@@ -489,7 +489,7 @@ def test_a_listing_that_makes_no_sense_is_refused(files, match):
 
 def test_a_timeline_that_makes_no_sense_is_refused():
     """Read in two looks, an instant can seem to be both."""
-    with pytest.raises(ConfigError, match="'002' is completed and pending at once"):
+    with pytest.raises(ConfigError, match="'002' is both completed and pending"):
         Timeline(["001", "002"], pending=["002"])
     with pytest.raises(ConfigError, match="pending instants are not a list of texts"):
         Timeline(["001"], pending="002")

@@ -1,1 +1,1 @@
-"""Finds the splits and slices a query needs, and reports what it could skip and why."""
+"""Finds the splits and slices that a query must read, and reports what was skipped and why."""

@@ -1,8 +1,8 @@
-"""Slices from the file listing of another system, which shows failed and rolled-back files too.
+"""Slices from the file listing of another system, which also shows failed and rolled-back files.
 
-What each file is follows from its block headers and the timeline, read as that system's own reader
-reads them: log files in order, a rollback block cancelling the blocks of its target that came before.
-Where a listing leaves a doubt, a file counts as one with rows.
+What a file is follows from its block headers and the timeline, by the rules of the other system's reader:
+log files are read in order, and a rollback block cancels the earlier blocks of its target. In doubt, a file
+counts as one with rows. "Log file" is the other system's word for a delta file.
 """
 
 from __future__ import annotations
@@ -32,48 +32,59 @@ class LogBlock:
 
     kind: Literal["data", "delete", "rollback"]
     instant: str
-    """The commit that wrote it."""
+    """The commit that wrote the block."""
     target: str | None = None
-    """Of a rollback block: the instant whose blocks before it are cancelled."""
+    """For a rollback block, the instant whose earlier blocks are cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedFile:
-    """A base or log file as it is found in a listing."""
+    """A base file or log file as a listing shows it."""
 
     path: str
     group: str
-    """The file group it belongs to."""
+    """The file group to which it belongs."""
     instant: str
-    """The instant in its name: a base file's own; of a log file that of its slice's base in tables before
-    version 8 of Hudi, and that of the commit that wrote it from then on."""
+    """The instant in its name: the commit that wrote it, but for a log file of a table before version 8 of
+    Hudi the instant of its base file."""
     kind: Literal["base", "log"] = "base"
     version: int = 0
-    """The place of a log file among those of its slice."""
+    """The number of a log file within its slice."""
     blocks: Sequence[LogBlock] | None = None
-    """The headers of a log file; None if they were not read: it may then hold any row."""
+    """The block headers of a log file; None if they were not read, so that it may have any row."""
     stats: SplitStats | None = None
-    """None if the index does not know the file."""
+    """The file's statistics; None if the index does not know the file."""
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     columns: Sequence[str] | None = None
-    """The columns a partial update sets; None: whole rows."""
+    """The columns that a partial update sets; None if it has whole rows."""
 
 
 def slices_from_listing(
     files: Iterable[ListedFile], timeline: Timeline, *, record_key: Sequence[str] = ()
 ) -> Slices:
-    """Returns the slices of a listing, ready for `prune_slices`; arrays are in the order of the files.
+    """Returns the slices of a listing, for `prune_slices`.
 
-    Of each file group the slice that a reader sees now is judged: the newest committed base file, and
-    the log files that belong to it or to a base that is still to come. A log file that began before that
-    base lies over it all the same if it was completed later, or if nobody knows when it was completed.
+    A file group is judged by the slice that a reader sees now: the newest committed base file, and the log
+    files for it or for a base file that is still to come. A log file that was begun before that base file
+    belongs to the slice, too, if it was completed later or if it is not known when it was completed.
+
+    Args:
+        files: Every file of the listing, in any order.
+        timeline: The commits of the table.
+        record_key: The columns that identify a row.
+
+    Returns:
+        The slices, with arrays in the order of `files`.
+
+    Raises:
+        ConfigError: The listing contradicts itself.
     """
     listed = list(files)
     _check(listed)
     bases = _Bases.of(listed, timeline)
     undone = _Undone.of(listed, timeline)
     found = [_classify(file, timeline, bases, undone) for file in listed]
-    order = sorted(range(len(listed)), key=lambda i: _place(listed[i]))
+    order = sorted(range(len(listed)), key=lambda i: _rank(listed[i]))
     seq = np.empty(len(listed), np.int64)
     seq[order] = np.arange(len(listed))
     return Slices.of(
@@ -89,9 +100,18 @@ def slices_from_listing(
 def index_of_listing(
     files: Iterable[ListedFile], schema: StructType, partition_columns: Sequence[str] = ()
 ) -> ColumnStatsIndex:
-    """Returns the statistics of the same files, in the same order.
+    """Returns the statistics of the files of a listing; a file without statistics may have any row.
 
-    Of a file without any, nothing is known.
+    Args:
+        files: The files in the order in which they were given to `slices_from_listing`.
+        schema: The schema of the table.
+        partition_columns: The columns whose value is the same in all rows of a file.
+
+    Returns:
+        An index for `prune_slices`.
+
+    Raises:
+        ConfigError: A file has no value of a partition column.
     """
     listed = list(files)
     lacking = [
@@ -104,7 +124,7 @@ def index_of_listing(
         file, name = lacking[0]
         raise ConfigError(
             f"the file {file.path!r} has no value of the partition column {name!r}",
-            hint="give every file its partition_values; None is NULL",
+            hint="give every file its partition_values, in which None is NULL",
         )
     source = source_of(
         [file.stats or SplitStats() for file in listed],
@@ -115,19 +135,19 @@ def index_of_listing(
     return ColumnStatsIndex(source)
 
 
-def _place(file: ListedFile) -> tuple[bool, str, int, str]:
-    """Returns where a file stands in the order in which a reader of its group goes: base files, then logs."""
+def _rank(file: ListedFile) -> tuple[bool, str, int, str]:
+    """Returns what the files of a group are sorted by when they are read: base files first, then log files."""
     return (file.kind == "log", file.instant, file.version, file.path)
 
 
 @dataclass(frozen=True, slots=True)
 class _Bases:
-    """The base files of each group: which files are of the past because of them."""
+    """The base files of each file group, which replace older files."""
 
     newest: Mapping[str, str]
-    """By group, the instant of the newest committed one."""
+    """By file group, the instant of the newest committed base file."""
     all: frozenset[tuple[str, str]]
-    """Group and instant of every one."""
+    """File group and instant of every base file."""
 
     @classmethod
     def of(cls, files: Iterable[ListedFile], timeline: Timeline) -> _Bases:
@@ -139,23 +159,23 @@ class _Bases:
         return cls(newest, frozenset((file.group, file.instant) for file in bases))
 
     def replace(self, file: ListedFile, timeline: Timeline) -> bool:
-        """Returns whether a newer base has what the file holds; False where that is not sure."""
+        """Returns True only if a newer base file surely has the rows of the file."""
         newest = self.newest.get(file.group, "")
         if (file.group, file.instant) in self.all:
-            return file.instant < newest  # a base, or a log file that is named by its base
-        # A compaction folds what was completed when it was asked for, and not what had only begun.
+            return file.instant < newest  # a base file, or a log file with the instant of its base file
+        # A compaction includes what was completed when it was requested, and not what was only begun.
         completed = timeline.completed_at.get(file.instant)
         return completed is not None and completed < newest
 
 
 @dataclass(frozen=True, slots=True)
 class _Undone:
-    """How far rollback blocks reach back: only what was written before one is cancelled by it."""
+    """What rollback blocks cancel: blocks of their target that were written before them."""
 
     before: Mapping[tuple[str, str], tuple[str, int]]
-    """By group and target, the last log file (instant, version) that cancels it."""
+    """By file group and target, the last log file (instant, version) that cancels the target."""
     inside: Mapping[tuple[str, str], int]
-    """By path and target, the last block in that very file that cancels it."""
+    """By path and target, the last block in the same file that cancels the target."""
 
     @classmethod
     def of(cls, files: Iterable[ListedFile], timeline: Timeline) -> _Undone:
@@ -163,7 +183,7 @@ class _Undone:
         inside: dict[tuple[str, str], int] = {}
         for file in files:
             for position, block in enumerate(file.blocks or ()):
-                # A rollback that failed itself is no proof that anything was undone.
+                # A rollback that failed does not prove that anything was undone.
                 if block.target is None or timeline.state_of(block.instant) is not State.COMMITTED:
                     continue
                 here, key = (file.instant, file.version), (file.group, block.target)
@@ -181,7 +201,7 @@ class _Undone:
 def _classify(
     file: ListedFile, timeline: Timeline, bases: _Bases, undone: _Undone
 ) -> tuple[Block, State]:
-    """Returns what a file is as a whole: its blocks with rows count first, then those that hide rows."""
+    """Returns what a file is as a whole, by its blocks with rows or, without any, by those that hide rows."""
     blocks = _blocks(file, timeline, undone)
     if bases.replace(file, timeline):
         return blocks[0][0], State.REPLACED
@@ -202,7 +222,7 @@ def _blocks(file: ListedFile, timeline: Timeline, undone: _Undone) -> list[tuple
         if block.kind != "rollback" and undone.covers(file, position, block):
             state = State.ROLLED_BACK
         found.append((_BLOCKS[block.kind], state))
-    # A log file without a block is what a writer leaves that failed before its first.
+    # A log file without blocks is from a writer that failed before its first block.
     return found or [(Block.DATA, State.FAILED)]
 
 
@@ -219,7 +239,7 @@ def _check(files: Sequence[ListedFile]) -> None:
             raise ConfigError(
                 f"the file group {file.group!r} is in two partitions: {dict(known)} and "
                 f"{dict(file.partition_values)}",
-                hint="a group is in one; put the partition into the group's name if names repeat",
+                hint="a file group is in one partition; add the partition to its name if names are repeated",
             )
 
 
@@ -231,7 +251,7 @@ def _check_file(file: ListedFile) -> None:
     if not isinstance(file.instant, str):
         raise ConfigError(
             f"the instant of the file {file.path!r} is not a text: {file.instant!r}",
-            hint="instants are texts, as the timeline spells them",
+            hint="instants are texts as in the timeline",
         )
     if file.kind == "base" and file.blocks:
         raise ConfigError(
@@ -241,7 +261,7 @@ def _check_file(file: ListedFile) -> None:
         if block.kind not in _BLOCKS:
             raise ConfigError(
                 f"a block of {file.path!r} is of the kind {block.kind!r}",
-                hint=f"the kinds are {', '.join(_BLOCKS)}; leave out blocks that readers ignore",
+                hint=f"the kinds are {', '.join(_BLOCKS)}; leave out other blocks, which readers ignore",
             )
         if (block.kind == "rollback") != (block.target is not None):
             raise ConfigError(

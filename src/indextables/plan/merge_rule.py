@@ -1,4 +1,4 @@
-"""How the files of a slice become rows of the table: by which key, in which way, and piece by piece."""
+"""How the files of a slice are merged into rows of the table."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from indextables.errors import ProtocolError
 from indextables.log.state.rows import Split
 
 RECORD_KEY: Final = "recordKey"
-"""The property that holds the columns identifying a row, as a JSON list."""
+"""The property with the columns of the record key, as a JSON list."""
 MERGE_MODE: Final = "mergeMode"
-"""The property that says how rows of one key are merged."""
+"""The property that says how rows with the same key are merged."""
 
 
 class MergeMode(StrEnum):
-    """What becomes of several rows with one key."""
+    """What becomes of several rows with the same key."""
 
     RECORD = "record"
-    """The newest row is the row."""
+    """The newest row is shown."""
     COLUMNS = "columns"
-    """Each column has its value from the newest file that sets it."""
+    """Each column comes from the newest file that sets it."""
     CUSTOM = "custom"
-    """Only the system that wrote the files knows; no table of ours is merged like this."""
+    """Only the other system that wrote the files knows; tables of this library are not merged like this."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeRule:
-    """How a table merges its slices."""
+    """How the slices of a table are merged."""
 
     key: tuple[str, ...] = ()
-    """The columns that identify a row; none for a table without a record key."""
+    """The columns of the record key; empty for a table without one."""
     mode: MergeMode = MergeMode.RECORD
 
     @classmethod
@@ -46,7 +46,7 @@ class MergeRule:
         mode = properties.get(MERGE_MODE, MergeMode.RECORD.value)
         if mode not in (MergeMode.RECORD, MergeMode.COLUMNS):
             raise ProtocolError(
-                f"the table merges rows in the mode {mode!r}, which this version does not know",
+                f"the table merges rows in the mode {mode!r}, which this version of the library does not know",
                 hint="upgrade indextables",
             )
         return cls(_names(properties.get(RECORD_KEY)), MergeMode(mode))
@@ -62,21 +62,22 @@ def _names(text: str | None) -> tuple[str, ...]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ProtocolError(
             f"the table's property {RECORD_KEY} is not a JSON list of columns: {text!a:.80}",
-            hint='it was changed by hand; it looks like ["id"]',
+            hint='somebody has changed it by hand; it should look like ["id"]',
         )
     return tuple(names)
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The files of one slice that have to be merged; everything in order of `seq`, then of path."""
+    """The files of one slice that must be merged, in order of `seq`, then of path."""
 
     group: str
+    """The `fileGroup` of the slice."""
     files: tuple[Split, ...]
-    """The files rows are read from."""
+    """The files whose rows are read."""
     logs: tuple[Split, ...]
-    """The log files whose keys hide (or, by columns, change) rows of older files; a data log whose rows
-    are read is also among `files`."""
+    """The delta files whose keys hide rows of older files, or change them in the mode COLUMNS. A data delta
+    file whose rows are read is also among `files`."""
     mode: MergeMode
     key: tuple[str, ...]
-    """The columns by which rows are merged."""
+    """The columns of the record key."""

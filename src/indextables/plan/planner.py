@@ -1,4 +1,4 @@
-"""Planning: from a condition to the splits that have to be read, and a report of the rest."""
+"""Plans a query: finds the splits that must be read for a condition, and reports why others are skipped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -36,26 +36,26 @@ from indextables.storage.open import open_store
 Where: TypeAlias = Predicate | ColumnDomain | None
 _logger: Final = logging.getLogger(__name__)
 _FILES_PER_KEPT: Final = 50_000
-"""In a table of more files than this for each that is kept, asking more of them costs more than it saves."""
+"""If a table has more files than this for each kept one, looking for whole files costs more than it saves."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The splits a query must read; every split outside the mask holds no row it wants."""
+    """The splits that a query must read; no other split has a row that it wants."""
 
     snapshot: Snapshot
     predicate: Predicate | None
-    """The condition bound to the table's schema; None: every row."""
+    """The condition, bound to the table's schema; None if all rows are wanted."""
     mask: FileMask = field(repr=False)
-    """One bit per file of the snapshot, in its order: it has to be opened."""
+    """A bit for each file of the snapshot, in its order: the file must be opened."""
     rows: FileMask = field(repr=False)
-    """Of these, the files rows are read from; the others are logs whose keys hide rows."""
+    """The files in `mask` whose rows are read; the others are delta files whose keys hide rows."""
     bare: FileMask = field(repr=False)
-    """Of `rows`, the files whose rows are rows of the table as they are, once the condition is applied:
-    no log is newer, or none has a key the condition leaves. Any reader of Parquet reads them right."""
+    """The files in `rows` that need no merge: after the condition is applied, every row of them is a row of
+    the table, because no newer delta file has a key that the condition leaves. Any Parquet reader can read them."""
     report: PruneReport
     read_optimized: bool = False
-    """Only base files are read: rows as they were when each slice was compacted last."""
+    """Only base files are read, so that rows are as they were when each slice was last compacted."""
 
     @cached_property
     def files(self) -> list[Split]:
@@ -64,7 +64,7 @@ class Plan:
 
     @cached_property
     def whole(self) -> frozenset[str]:
-        """Bare files every row of which satisfies the condition: its columns need not be read for it."""
+        """Returns the bare files of which every row satisfies the condition, so that it need not be applied."""
         if self.predicate is None or len(self.mask) > _FILES_PER_KEPT * self.report.kept_files:
             return frozenset()
         sure = (must_match(self.predicate, self.snapshot.index()) & self.bare)[self.mask]
@@ -72,27 +72,27 @@ class Plan:
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
-        """Returns the rows that are not bare, one piece for each slice, in the order of their oldest files."""
+        """Returns the slices that must be merged, in the order of their oldest files."""
         merged = self.rows & ~self.bare
         if not merged.any():
             return ()
         rule = MergeRule.of(self.snapshot.properties)
         found: dict[str, tuple[list[Split], list[Split]]] = {}
-        # All kept files are in order of `seq`, so a log that comes before the first file to be merged in
-        # its group is older than all of them: it can change none.
+        # Kept files are in order of `seq`, so a delta file that comes before the first file of its slice
+        # that is merged is older than all of those and cannot change them.
         for split, is_merged in zip(self.files, merged[self.mask].tolist(), strict=True):
-            group = split.file_group or split.path
+            name = split.file_group or split.path
             if is_merged:
-                files, logs = found.setdefault(group, ([], []))
+                files, deltas = found.setdefault(name, ([], []))
                 files.append(split)
-            elif group not in found:
+            elif name not in found:
                 continue
-            files, logs = found[group]
+            files, deltas = found[name]
             if split.is_log and split.seq > files[0].seq:
-                logs.append(split)
+                deltas.append(split)
         return tuple(
-            Piece(group, tuple(files), tuple(logs), rule.mode, rule.key)
-            for group, (files, logs) in found.items()
+            Piece(name, tuple(files), tuple(deltas), rule.mode, rule.key)
+            for name, (files, deltas) in found.items()
         )
 
 
@@ -105,30 +105,30 @@ def plan_files(
     case_sensitive: bool = False,
     read_optimized: bool = False,
 ) -> Plan:
-    """Returns the plan for the rows that satisfy `where`; None asks for all rows.
+    """Returns the plan for the rows that satisfy `where`, or for all rows if it is None.
 
-    `within` are the splits an engine has left after its own partition filters; the others count as
-    pruned by partition. `read_optimized` reads base files alone, as if no log had been written.
+    `within` are the splits that remain after an engine's own partition filters; the others count as pruned by
+    partition. With `read_optimized` only base files are read, as if no delta file had been written.
     """
     started = time.perf_counter()
     bound = _bound(where, snapshot, timezone, case_sensitive=case_sensitive)
-    slices, asked = slices_of(snapshot), None
+    slices, wanted = slices_of(snapshot), None
     if slices is None:
-        found = _prune_files(snapshot, bound, within, asked)
+        found = _prune_files(snapshot, bound, within, wanted)
     elif read_optimized:
-        asked = ~slices.is_log
-        found = _prune_files(snapshot, bound, within, asked)
+        wanted = ~slices.is_log
+        found = _prune_files(snapshot, bound, within, wanted)
     else:
         mode = MergeRule.of(snapshot.properties).mode
         found = prune_slices(slices, snapshot.index(), bound, mode, within=within)
     mask, inside = found.files, found.inside
     sizes = snapshot.column("size")
     report = PruneReport(
-        total_files=len(mask) if asked is None else int(asked.sum()),
-        partition_pruned=_count(~inside & ~mask, asked),
-        stats_pruned=_count(inside & ~mask, asked),
+        total_files=len(mask) if wanted is None else int(wanted.sum()),
+        partition_pruned=_count(~inside & ~mask, wanted),
+        stats_pruned=_count(inside & ~mask, wanted),
         kept_files=int(mask.sum()),
-        total_bytes=_total(sizes if asked is None else sizes.filter(pa.array(asked))),
+        total_bytes=_total(sizes if wanted is None else sizes.filter(pa.array(wanted))),
         kept_bytes=_total(sizes.filter(pa.array(mask))),
         missing_stats=_missing(found.columns, found.rows, snapshot.index()),
         opaque={} if bound is None else _opaque(bound),
@@ -140,27 +140,27 @@ def plan_files(
 
 
 def _prune_files(
-    snapshot: Snapshot, bound: Predicate | None, within: FileMask | None, asked: FileMask | None
+    snapshot: Snapshot, bound: Predicate | None, within: FileMask | None, wanted: FileMask | None
 ) -> PrunedSlices:
-    """Returns each of the files that are asked for (None: all) stands for itself."""
+    """Returns what is left of the wanted files (None: all), each of which is a slice of its own."""
     found = _everything(snapshot) if bound is None else prune(bound, snapshot.index())
     inside = found.kept_by_partition if within is None else found.kept_by_partition & within
-    rows = found.kept & inside if asked is None else found.kept & inside & asked
+    rows = found.kept & inside if wanted is None else found.kept & inside & wanted
     slices = np.zeros(0, np.bool_)
     if RECORD_KEY in snapshot.properties:
-        slices = rows if asked is None else rows[asked]
+        slices = rows if wanted is None else rows[wanted]
     nowhere = np.zeros_like(rows)
     return PrunedSlices(slices, slices, rows, nowhere, rows, inside, found.columns)
 
 
-def _count(files: FileMask, asked: FileMask | None) -> int:
-    return int((files if asked is None else files & asked).sum())
+def _count(files: FileMask, wanted: FileMask | None) -> int:
+    return int((files if wanted is None else files & wanted).sum())
 
 
 def files_to_query(
     snapshot: Snapshot, columns: Sequence[str | FieldPath], column_domain: ColumnDomain
 ) -> list[Split]:
-    """Returns the splits that may hold a row of the domain, judged by these columns only (RFC-58)."""
+    """Returns the splits that may have a row of the domain, judged by these columns only (RFC-58)."""
     return plan_files(snapshot, column_domain.only(columns)).files
 
 
@@ -216,19 +216,19 @@ def _log(report: PruneReport) -> None:
     _logger.info("Planned query: %s", report)
 
 
-# What an engine's adapter holds: one version of a table, ready to be asked for its files.
+# For the adapters of engines: one version of a table, which makes plans.
 
 
 @dataclass(frozen=True)
 class Planner:
-    """One snapshot; every plan it makes is of that version, whoever commits meanwhile."""
+    """A snapshot for which plans are made; all are of this version, even if somebody commits in the meantime."""
 
     log: TransactionLog
     snapshot: Snapshot
     within: FileMask | None = None
-    """The splits to choose from; None: all of the snapshot's."""
+    """The splits to choose from; None for all splits of the snapshot."""
     read_optimized: bool = False
-    """Read base files alone, without the logs over them."""
+    """Only base files are read, without the delta files over them."""
 
     @classmethod
     def open(
@@ -237,38 +237,38 @@ class Planner:
         *,
         version: int | None = None,
         timestamp: int | dt.datetime | None = None,
-        storage_options: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, object] | None = None,
         read_optimized: bool = False,
     ) -> Planner:
-        """Returns the table at a path or URI, now, at a version, or at a moment."""
+        """Returns a planner for the table at a path or URI: as it is now, at a version, or at a time."""
         store = open_store(table, options=storage_options) if isinstance(table, str | Path) else table
         log = TransactionLog(store)
         return cls(log, log.snapshot(version, timestamp), read_optimized=read_optimized)
 
     def newest(self) -> Planner:
-        """Returns the same table as it is now."""
+        """Returns a planner for the table as it is now."""
         return Planner(self.log, self.log.snapshot(), read_optimized=self.read_optimized)
 
     @property
     def store(self) -> LogStore:
-        """Returns where the splits are."""
+        """Returns the store of the table."""
         return self.log.store
 
     @property
     def schema(self) -> StructType:
-        """Returns the columns, partition columns included."""
+        """Returns the table's columns, including partition columns."""
         return self.snapshot.schema
 
     def bind(self, where: Predicate) -> Predicate:
-        """Returns an engine's condition over the table's columns; nothing is coerced."""
+        """Returns an engine's condition bound to the table's schema, without coercing values."""
         return bind(uncoerced(where, self.schema), self.schema, case_sensitive=True)
 
     def plan(self, where: Predicate | None = None) -> Plan:
-        """Returns the splits an engine must read for its condition."""
+        """Returns the plan for an engine's condition."""
         return self.plan_bound(None if where is None else self.bind(where))
 
     def plan_bound(self, bound: Predicate | None) -> Plan:
-        """Returns the same for a condition that was bound before."""
+        """Returns the plan for a condition that is already bound."""
         return plan_files(
             self.snapshot,
             bound,
@@ -277,7 +277,7 @@ class Planner:
             read_optimized=self.read_optimized,
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _reopened, (self.store, self.snapshot.version, self.within, self.read_optimized)
 
 

@@ -1,4 +1,4 @@
-"""What planning a query found out: how much was skipped, why, and what stood in the way."""
+"""Reports of plans and queries: how much was skipped and why, and what was really opened."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class SliceCounts:
-    """Slices under the rule that looks at what a file is, and under the one before it."""
+    """How many slices are kept, and how many would be if every file without statistics kept its slice."""
 
     total: int = 0
     kept: int = 0
-    """Slices that may show a row."""
+    """The slices that may show a row."""
     kept_before: int = 0
-    """Slices kept if every file the index does not know keeps its slice: delete logs, rollback blocks
-    and files of failed commits too."""
+    """The slices that would be kept if every file without statistics kept its slice, even a delete delta file,
+    a rollback block, or a file of a failed commit."""
 
     @property
     def skipped(self) -> int:
-        """Returns the slices of which no row has to be read."""
+        """Returns the number of slices that need not be read."""
         return self.total - self.kept
 
     def __str__(self) -> str:
@@ -44,41 +44,41 @@ class PruneReport:
     total_bytes: int
     kept_bytes: int
     missing_stats: Mapping[str, int] = field(default_factory=dict)
-    """By column, how many kept splits have no statistics of it: what `analyze` could help."""
+    """By column, how many kept splits have no statistics of it, which `analyze` could add."""
     opaque: Mapping[str, str] = field(default_factory=dict)
-    """Conditions that statistics cannot answer, and why."""
+    """Conditions that statistics cannot answer, with the reasons."""
     slices: SliceCounts = field(default_factory=SliceCounts)
-    """File slices of a table with a record key or log files; other tables have none."""
+    """Slices of a table with a record key or delta files; counts of other tables are 0."""
     planning_ms: float = field(default=0.0, compare=False)
 
     @property
     def pruned_files(self) -> int:
-        """Returns the splits that need not be opened."""
+        """Returns the number of splits that need not be opened."""
         return self.partition_pruned + self.stats_pruned
 
     @property
     def total_slices(self) -> int:
-        """Returns the file slices of the table."""
+        """Returns the number of slices in the table."""
         return self.slices.total
 
     @property
     def kept_slices(self) -> int:
-        """Returns the slices that may show a row."""
+        """Returns the number of slices that may show a row."""
         return self.slices.kept
 
     @property
     def kept_slices_before(self) -> int:
-        """Returns the slices that would be kept if every file without statistics kept its own."""
+        """Returns the number of slices that would be kept if every file without statistics kept its slice."""
         return self.slices.kept_before
 
     @property
     def slices_skipped(self) -> int:
-        """Returns the slices of which no row has to be read."""
+        """Returns the number of slices that need not be read."""
         return self.slices.skipped
 
     @property
     def pruned_bytes(self) -> int:
-        """Returns the bytes that need not be read."""
+        """Returns the number of bytes that need not be read."""
         return self.total_bytes - self.kept_bytes
 
     def __str__(self) -> str:
@@ -90,27 +90,29 @@ class PruneReport:
         )
 
     def _of_slices(self) -> str:
-        """Said where the rule for slices made a difference."""
+        """Returns the counts of slices as text; "" if files without statistics make no difference."""
         return f"; {self.slices}" if self.slices.kept < self.slices.kept_before else ""
 
 
-# Proof that I/O was skipped: what a query really opened, counted where the file is opened.
+# What queries really opened, counted where a file is opened, to prove that I/O was skipped.
 
 
 @dataclass(slots=True, eq=False)
 class QueryStats:
-    """What the queries inside one `query_stats()` block did."""
+    """What the queries in a `query_stats()` block did."""
 
     data_files_opened: int = 0
-    """By our reader, which counts where it opens."""
+    """Files that the reader of this library opened."""
     files_handed_over: int = 0
-    """To an engine's own reader, which opens what it needs of them."""
+    """Files that an engine's own reader got, which opens those that it needs."""
     files_pruned: int = 0
+    """Files that were skipped."""
     bytes_read: int = 0
+    """Bytes that the reader of this library read."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def add(self, *, opened: int = 0, handed_over: int = 0, pruned: int = 0, read: int = 0) -> None:
-        """Counts; safe from several threads at once."""
+        """Adds to the counts; several threads may do so at once."""
         with self._lock:
             self.data_files_opened += opened
             self.files_handed_over += handed_over
@@ -120,18 +122,29 @@ class QueryStats:
 
 _active: Final[ContextVar[tuple[QueryStats, ...]]] = ContextVar("indextables_query_stats", default=())
 _open: Final[dict[int, tuple[QueryStats, ...]]] = {}
-"""Every block that is open in the process, by its identity, with those around it."""
+"""The blocks that are open in this process: by the id of the innermost, it and those around it."""
 
 
 @contextmanager
 def query_stats() -> Iterator[QueryStats]:
-    """Counts what this thread's (or task's) queries open; blocks nest, and each counts its own.
+    """Counts what the queries of this thread or task open while the block runs.
+
+    Blocks may be nested; each counts the queries that run inside it.
+
+    Returns:
+        A context manager with the counts, which grow while queries run.
 
     Examples:
-        >>> with query_stats() as stats:
-        ...     pass
-        >>> stats.data_files_opened
-        0
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> from indextables import Table, query_stats
+        >>> with tempfile.TemporaryDirectory() as path:
+        ...     table = Table.create(path, pa.schema({"n": pa.int64()}))
+        ...     _ = table.append(pa.table({"n": [1, 2, 3]}))
+        ...     with query_stats() as stats:
+        ...         rows = table.scan("n = 2").to_arrow()
+        >>> rows.num_rows, stats.data_files_opened
+        (1, 1)
     """
     stats = QueryStats()
     blocks = (*_active.get(), stats)
@@ -146,21 +159,21 @@ def query_stats() -> Iterator[QueryStats]:
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """The counters that were active where a query began, for the threads that work for it."""
+    """The counters that were active where a query began, for other threads that work for the query."""
 
     counters: tuple[QueryStats, ...]
 
     @classmethod
     def current(cls) -> Recorder:
-        """Call it in the thread of the query: a new thread starts with an empty context."""
+        """Returns the counters of the calling thread, which must be the query's: a new thread has none."""
         return cls(_active.get())
 
     @classmethod
     def of_engine(cls) -> Recorder:
-        """For an adapter whom its engine asks for rows in a thread of its own.
+        """Returns the counters for an adapter that its engine calls in a thread of the engine.
 
-        Whose query it is nobody can tell there, unless only one thread has blocks open; counts that
-        could be another's are left out.
+        It is not known there which query the call is for, unless a single thread has open blocks. Counts that
+        may belong to another query are left out.
         """
         known = list(_open.values())
         innermost = max(known, key=len, default=())
@@ -168,6 +181,6 @@ class Recorder:
         return cls(_active.get() or (innermost if alone else ()))
 
     def add(self, *, opened: int = 0, handed_over: int = 0, pruned: int = 0, read: int = 0) -> None:
-        """Counts in every active block."""
+        """Adds to the counts of every active block."""
         for counter in self.counters:
             counter.add(opened=opened, handed_over=handed_over, pruned=pruned, read=read)

@@ -1,9 +1,9 @@
-"""Statistics seen in other ways: of some columns only, or of whole slices."""
+"""Other views of a table's statistics: of some columns only, or of whole slices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from indextables.plan.column_sets import ColumnSets
 
 
 class OnlyColumns(ColumnStatsIndex):
-    """The statistics of some columns and of partition columns; of the others nothing is known."""
+    """The statistics of some columns and of partition columns; nothing is known of other columns."""
 
     def __init__(self, index: ColumnStatsIndex, columns: Collection[str]) -> None:
         super().__init__(_NothingKnown(index.source))
@@ -27,20 +27,20 @@ class OnlyColumns(ColumnStatsIndex):
 
     @property
     def may_have_rows(self) -> FileMask:
-        """Returns False where a split is known to be empty."""
+        """Returns False for each split that is known to be empty."""
         return self._index.may_have_rows
 
     def column(self, path: FieldPath) -> ColumnStats:
-        """Returns the column's statistics, decoded once for both indexes."""
+        """Returns the column's statistics, which are decoded once for both indexes."""
         return self._index.column(path) if path[0] in self._names else super().column(path)
 
     def bounds(self, path: FieldPath) -> Bounds:
-        """Returns the column's bounds as ordinals, made once for both indexes."""
+        """Returns the column's bounds as ordinals, which are made once for both indexes."""
         return self._index.bounds(path) if path[0] in self._names else super().bounds(path)
 
 
 class _NothingKnown:
-    """The same splits, of which nothing but the partition is known."""
+    """Splits of which only the partition values are known."""
 
     def __init__(self, source: StatsSource) -> None:
         self._source = source
@@ -57,19 +57,19 @@ class _NothingKnown:
     def partition_columns(self) -> tuple[str, ...]:
         return self._source.partition_columns
 
-    def num_records(self) -> Any:
+    def num_records(self) -> None:
         return None
 
-    def bound(self, which: Literal["min", "max"], path: FieldPath) -> Any | None:  # noqa: ARG002
+    def bound(self, which: Literal["min", "max"], path: FieldPath) -> None:  # noqa: ARG002
         return None
 
-    def count(self, which: Literal["null", "nan"], path: FieldPath) -> Any | None:  # noqa: ARG002
+    def count(self, which: Literal["null", "nan"], path: FieldPath) -> None:  # noqa: ARG002
         return None
 
     def inexact(self, which: Literal["min", "max"], path: FieldPath) -> FileMask | None:  # noqa: ARG002
         return None
 
-    def partition_value(self, name: str) -> Any:
+    def partition_value(self, name: str) -> pa.Array | pa.ChunkedArray:
         return self._source.partition_value(name)
 
     def absent(self, path: FieldPath) -> FileMask | None:  # noqa: ARG002
@@ -77,9 +77,11 @@ class _NothingKnown:
 
 
 class _Integers(IntBounds):
-    """Outermost bounds that know what is between them."""
+    """The outermost bounds of slices, whose overlap with values is found file by file."""
 
-    def __init__(self, lo: Any, hi: Any, overlap: Callable[[Cuts], FileMask]) -> None:
+    def __init__(
+        self, lo: npt.NDArray[np.int64], hi: npt.NDArray[np.int64], overlap: Callable[[Cuts], FileMask]
+    ) -> None:
         super().__init__(lo, hi)
         self._overlap = overlap
 
@@ -88,9 +90,11 @@ class _Integers(IntBounds):
 
 
 class _Bytes(ByteBounds):
-    """The same for binaries."""
+    """The outermost bounds of slices in bytes, whose overlap with values is found file by file."""
 
-    def __init__(self, lo: Any, hi: Any, overlap: Callable[[Cuts], FileMask], *, wide: bool) -> None:
+    def __init__(
+        self, lo: pa.Array, hi: pa.Array, overlap: Callable[[Cuts], FileMask], *, wide: bool
+    ) -> None:
         super().__init__(lo, hi, wide)
         self._overlap = overlap
 
@@ -99,10 +103,10 @@ class _Bytes(ByteBounds):
 
 
 class SliceIndex(ColumnStatsIndex):
-    """The statistics of slices: of each column, what all files together leave possible.
+    """The statistics of slices, whose rows are combined column by column from all files.
 
-    For rows that are put together column by column. A file that does not set a column says nothing of
-    its values; yet its row may be all that is left of a key, and then the column is NULL.
+    A file that does not set a column says nothing about its values. But its row may be all that is left of a
+    key, and then the column is NULL.
     """
 
     def __init__(
@@ -120,7 +124,7 @@ class SliceIndex(ColumnStatsIndex):
         self.numbers, self._starts, members = np.unique(
             codes[self._files], return_index=True, return_counts=True
         )
-        """The slices that have any of the files, in the order of all answers."""
+        """The slices that have any of the files, in the order of all arrays that are returned."""
         self._member_of = np.repeat(np.arange(len(self.numbers)), members)
         self._unions: dict[FieldPath, ColumnStats] = {}
 
@@ -131,19 +135,20 @@ class SliceIndex(ColumnStatsIndex):
 
     @property
     def may_have_rows(self) -> FileMask:
-        """Returns False where every file of a slice is known to be empty."""
+        """Returns False for each slice whose files are all known to be empty."""
         return self._any(self._index.may_have_rows[self._files])
 
     def column(self, path: FieldPath) -> ColumnStats:
-        """Returns the union of the column's statistics over the files of each slice, made once."""
+        """Returns the column's statistics in each slice, united over its files once."""
         if path not in self._unions:
             self._unions[path] = self._union(path)
         return self._unions[path]
 
     def bounds(self, path: FieldPath) -> Bounds:
-        """Returns the column's bounds: outermost for a comparison of columns, file by file for a set of values.
+        """Returns the column's bounds in each slice.
 
-        Between the values of a base and of a log there may be a gap that no row of the slice is in.
+        Comparisons of two columns use the outermost bounds. Comparisons with values look at each file, because
+        there may be a gap between the values of a base file and of a delta file.
         """
         values = self._index.column(path).may_value[self._files] & self._setting(path)
         one_by_one = self._index.bounds(path)
@@ -157,7 +162,7 @@ class SliceIndex(ColumnStatsIndex):
         return _Bytes(outer.lo, outer.hi, overlap, wide=outer.wide)
 
     def _setting(self, path: FieldPath) -> FileMask:
-        """Returns which of the files set the column; a partition value is of every file."""
+        """Returns True for each file that sets the column, as every file does with a partition column."""
         if self._sets is None or self.is_partition(path):
             return np.ones(len(self._files), np.bool_)
         return self._sets.setting(path[0])[self._files]
@@ -165,7 +170,7 @@ class SliceIndex(ColumnStatsIndex):
     def _union(self, path: FieldPath) -> ColumnStats:
         stats, files, sets = self._index.column(path), self._files, self._setting(path)
         values = stats.may_value[files] & sets
-        # A value of one file may be replaced by another's: no bound is sure to occur.
+        # A newer file may replace the value of an older one, so no bound need occur.
         nowhere = np.zeros(self.num_rows, np.bool_)
         return ColumnStats(
             self._outer("min", stats.lo, values),
@@ -178,11 +183,8 @@ class SliceIndex(ColumnStatsIndex):
             missing=self._any(stats.missing[files] & sets),
         )
 
-    def _outer(self, which: Literal["min", "max"], bounds: Any, values: FileMask) -> Any:
-        """Returns the outermost bound of the files that may have a value.
-
-        Unknown as soon as one's is.
-        """
+    def _outer(self, which: Literal["min", "max"], bounds: pa.Array, values: FileMask) -> pa.Array:
+        """Returns the outermost bound of the files that may have a value; unknown if the bound of one is."""
         if pa.types.is_null(bounds.type):
             return pa.nulls(self.num_rows, bounds.type)
         ends = bounds.take(pa.array(self._files))

@@ -1,8 +1,8 @@
-"""File slices: a base file and the log files over it, kept or skipped by the rows they can show.
+"""Slices: a base file and the delta files over it, which are kept or skipped by the rows they can show.
 
-What a file is says its action, or its block header and the state of its commit, never its absence from
-an index. Only committed base files and data logs hold rows; a delete log adds none, and neither do
-rollback blocks and files of failed or undone commits: none of them keeps a slice.
+Its action, or its block header and the state of its commit, says what a file is, and not whether it has
+statistics. Only committed base files and data delta files have rows. Delete delta files, rollback blocks and
+files of failed or undone commits have none, so they do not keep a slice.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -34,15 +34,16 @@ Numbers = npt.NDArray[np.int64]
 
 
 class Block(IntEnum):
-    """What a file consists of."""
+    """What a file has in it."""
 
     BASE = 0
+    """Whole rows: the file is a base file."""
     DATA = 1
-    """A log file with rows."""
+    """Rows that replace older ones: the file is a data delta file."""
     DELETE = 2
-    """A log file with keys of rows that are gone."""
+    """Keys of deleted rows: the file is a delete delta file."""
     ROLLBACK = 3
-    """A log file that says which commit is undone."""
+    """The name of a commit that is undone."""
 
 
 class State(IntEnum):
@@ -50,42 +51,42 @@ class State(IntEnum):
 
     COMMITTED = 0
     FAILED = 1
-    """Or still going on: not committed in any case."""
+    """The commit failed or is still going on; it is not committed in any case."""
     ROLLED_BACK = 2
     REPLACED = 3
-    """Committed, but of a slice whose rows are in a newer base file by now."""
+    """Committed, but a newer base file has the rows of the slice now."""
 
 
 _NEVER: Final = (False, False, False, False)
 _COMMITTED: Final = (True, False, False, False)
 _HOLDS_ROWS: Final = np.array([_COMMITTED, _COMMITTED, _NEVER, _NEVER])
-"""By block and state: a base file, a data log, a delete log, a rollback block."""
+"""For each `Block` and each `State`, whether the file has rows of the table."""
 _HIDES_ROWS: Final = np.array([_NEVER, _COMMITTED, _COMMITTED, _NEVER])
 
 
 @dataclass(frozen=True, eq=False)
 class Slices:
-    """The slices of a table as arrays over its files."""
+    """The slices of a table, as arrays over its files."""
 
     codes: Numbers
     """For each file, the number of its slice."""
-    names: Any
-    """For each slice, its file group as an Arrow text; null for a file without a group."""
+    names: pa.Array
+    """For each slice, its `fileGroup` as text; null for a file without one, which is a slice of its own."""
     block: npt.NDArray[np.int8]
     """For each file, a `Block`."""
     state: npt.NDArray[np.int8]
     """For each file, a `State`."""
     seq: Numbers
-    """For each file, its place in the order of commits; a log hides rows of files with a lower one."""
+    """For each file, its rank in the order of commits; a delta file hides rows of files with a lower one."""
     key: tuple[str, ...] = ()
-    """The columns that identify a row."""
+    """The columns of the record key."""
     sets: ColumnSets | None = None
-    """Which columns each file sets; None: every file has whole rows."""
+    """Which columns each file sets; None if every file has whole rows."""
 
     @classmethod
     def of(
         cls,
-        file_group: Any,
+        file_group: pa.Array | pa.ChunkedArray,
         block: npt.NDArray[np.int8],
         state: npt.NDArray[np.int8],
         seq: Numbers,
@@ -93,10 +94,7 @@ class Slices:
         key: tuple[str, ...] = (),
         sets: ColumnSets | None = None,
     ) -> Slices:
-        """Returns slices from columns over the same files.
-
-        A file without a group is a slice of its own.
-        """
+        """Returns slices from columns over the same files; a file with a null `file_group` is a slice of its own."""
         encoded = as_array(file_group).dictionary_encode()
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         alone = np.flatnonzero(codes < 0)
@@ -112,15 +110,15 @@ class Slices:
 
     @cached_property
     def holds_rows(self) -> FileMask:
-        """Returns where a file's rows can be rows of the table."""
+        """Returns True for each file whose rows can be rows of the table."""
         rows: FileMask = _HOLDS_ROWS[self.block, self.state]
         return rows
 
     @cached_property
     def hides_rows(self) -> FileMask:
-        """Returns where a file's keys can hide, or change, rows of older files."""
-        logs: FileMask = _HIDES_ROWS[self.block, self.state]
-        return logs
+        """Returns True for each file whose keys can hide, or change, rows of older files."""
+        hides: FileMask = _HIDES_ROWS[self.block, self.state]
+        return hides
 
     @cached_property
     def first_files(self) -> Numbers:
@@ -132,48 +130,48 @@ class Slices:
 
     @property
     def is_log(self) -> FileMask:
-        """Returns where a file is not a base file."""
-        logs: FileMask = self.block != Block.BASE
-        return logs
+        """Returns True for each file that is not a base file."""
+        deltas: FileMask = self.block != Block.BASE
+        return deltas
 
     def having(self, files: FileMask) -> FileMask:
-        """Returns one bit per slice: it has one of these files."""
+        """Returns True for each slice that has one of these files."""
         found = np.zeros(self.count, np.bool_)
         found[self.codes[files]] = True
         return found
 
     def whole(self, rows: FileMask) -> FileMask:
-        """Returns all files with rows of the slices that have one of these."""
+        """Returns True for each file with rows in a slice that has one of these files."""
         return self.holds_rows & self.having(rows)[self.codes]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrunedSlices:
-    """What is left of the slices for one condition."""
+    """The slices and files that are left for a condition."""
 
     kept: FileMask
-    """One bit per slice."""
+    """True for each slice that may show a row."""
     kept_before: FileMask
-    """One bit per slice: what is kept by the rule that re-adds every file the index does not know."""
+    """True for each slice that would be kept if every file without statistics kept its slice."""
     rows: FileMask
-    """One bit per file: its rows are read."""
+    """True for each file whose rows are read."""
     logs: FileMask
-    """One bit per file: its keys are needed, because they may hide rows that are read."""
+    """True for each delta file whose keys are needed, because they may hide rows that are read."""
     bare: FileMask
-    """One bit per file: its rows are read, and no log can change any of them that is wanted."""
+    """True for each file whose rows are read, and of whose wanted rows no delta file can change any."""
     inside: FileMask
-    """One bit per file: partition values do not exclude it."""
+    """True for each file that its partition values do not exclude."""
     columns: tuple[FieldPath, ...]
-    """The columns whose statistics were asked."""
+    """The columns whose statistics were used."""
 
     @property
     def files(self) -> FileMask:
-        """Returns one bit per file: it is opened."""
+        """Returns True for each file that is opened."""
         return self.rows | self.logs
 
     @property
     def counts(self) -> SliceCounts:
-        """Returns how much the rule skips, and how much was skipped before it."""
+        """Returns how many slices there are, are kept, and would be kept by the simpler rule."""
         return SliceCounts(len(self.kept), int(self.kept.sum()), int(self.kept_before.sum()))
 
 
@@ -185,16 +183,25 @@ def prune_slices(
     *,
     within: FileMask | None = None,
 ) -> PrunedSlices:
-    """Returns the slices that may show a row for which the bound predicate is TRUE, and the files to read.
+    """Returns the slices that may show a row for which the predicate is TRUE, and the files to read.
 
-    A slice of which no row-bearing file can match is skipped. `within` are the files whose rows are
-    wanted at all; logs come along from outside of it.
+    A slice is skipped if none of its files with rows can match.
+
+    Args:
+        slices: The slices of the table.
+        index: The statistics of the same files.
+        predicate: The condition, bound to the table's schema; None if all rows are wanted.
+        merge_mode: How rows with the same key are merged.
+        within: The files whose rows are wanted; delta files outside of it are read for their keys.
+
+    Returns:
+        The slices that are kept and the files to read.
     """
     every = np.ones(index.num_rows, np.bool_)
     found = Pruned(every, every, ()) if predicate is None else prune(predicate, index)
     inside = found.kept_by_partition if within is None else found.kept_by_partition & within
-    # A log is needed if it may hold the key of a row that satisfies the condition, whatever the other
-    # columns of the log's own row say.
+    # A delta file is needed if it may have the key of a row that satisfies the condition, whatever its own
+    # row has in the other columns.
     keyed = every if predicate is None else may_match(predicate, OnlyColumns(index, slices.key))
     rows = slices.holds_rows & inside
     match merge_mode:
@@ -206,15 +213,15 @@ def prune_slices(
             rows, keyed = slices.whole(rows & keyed), every
         case _:
             assert_never(merge_mode)
-    logs = slices.hides_rows & keyed & (slices.seq > _oldest(slices, rows)[slices.codes])
-    bare = rows & (slices.seq >= _newest(slices, logs)[slices.codes])
+    deltas = slices.hides_rows & keyed & (slices.seq > _oldest(slices, rows)[slices.codes])
+    bare = rows & (slices.seq >= _newest(slices, deltas)[slices.codes])
     if merge_mode is not MergeMode.RECORD:
         alone = np.bincount(slices.codes[rows], minlength=slices.count) == 1
         bare &= ~slices.is_log & alone[slices.codes]
     kept = slices.having(rows)
     unindexed = slices.is_log & ~slices.holds_rows & (slices.state != State.REPLACED)
     kept_before = kept | slices.having(unindexed & inside)
-    return PrunedSlices(kept, kept_before, rows, logs, bare, inside, found.columns)
+    return PrunedSlices(kept, kept_before, rows, deltas, bare, inside, found.columns)
 
 
 def _combined(
@@ -224,10 +231,10 @@ def _combined(
     candidates: FileMask,
     matching: FileMask,
 ) -> FileMask:
-    """Returns the files whose rows, put together column by column, may satisfy the predicate.
+    """Returns the files whose rows, once they are combined column by column, may satisfy the predicate.
 
-    One column may come from one file and the next from another, so a slice with logs is judged as a
-    whole; a base without logs is judged by itself.
+    Columns of one row may come from different files, so a slice with delta files is judged as a whole. A base
+    file without delta files is judged by itself.
     """
     if predicate is None:
         return candidates
@@ -240,30 +247,27 @@ def _combined(
 
 
 def _oldest(slices: Slices, rows: FileMask) -> Numbers:
-    """For each slice, the lowest `seq` of these files; without any, above all."""
+    """Returns for each slice the lowest `seq` of these files; the largest number if it has none of them."""
     oldest = np.full(slices.count, np.iinfo(np.int64).max)
     np.minimum.at(oldest, slices.codes[rows], slices.seq[rows])
     return oldest
 
 
-def _newest(slices: Slices, logs: FileMask) -> Numbers:
-    """For each slice, the highest `seq` of these files; without any, below all."""
+def _newest(slices: Slices, deltas: FileMask) -> Numbers:
+    """Returns for each slice the highest `seq` of these files; the smallest number if it has none of them."""
     newest = np.full(slices.count, np.iinfo(np.int64).min)
-    np.maximum.at(newest, slices.codes[logs], slices.seq[logs])
+    np.maximum.at(newest, slices.codes[deltas], slices.seq[deltas])
     return newest
 
 
-# The slices of our own tables: every live file is committed, and its action says what it is.
+# The slices of a snapshot, in which every live file is committed and its action says what it is.
 
 _known: Final[WeakKeyDictionary[ColumnStatsIndex, Slices | None]] = WeakKeyDictionary()
-"""What one plan of a snapshot found out the next one need not; gone with the snapshot's index."""
+"""The slices of snapshots, kept for the next plan as long as the snapshot's index."""
 
 
 def slices_of(snapshot: Snapshot) -> Slices | None:
-    """Returns the slices of a snapshot.
-
-    None if it has no log file, so that every file stands for itself.
-    """
+    """Returns the slices of a snapshot; None if it has no delta files, so that every file is a slice of its own."""
     index = snapshot.index()
     if index not in _known:
         _known[index] = _slices(snapshot)
@@ -281,8 +285,8 @@ def _slices(snapshot: Snapshot) -> Slices | None:
     rule, sets = MergeRule.of(snapshot.properties), None
     if not rule.key:
         raise ProtocolError(
-            "the table has log files whose rows must be merged with older ones, and no record key says how",
-            hint="Table.check() lists these files; a writer that is not ours has added them",
+            "the table has delta files, but no record key by which their rows are merged with older ones",
+            hint="Table.check() lists these files; a writer that does not know this format has added them",
         )
     if rule.mode is MergeMode.COLUMNS:
         sets = ColumnSets.from_tags(snapshot.column("extra"), block == Block.DATA, rule.key)
@@ -296,11 +300,11 @@ def _slices(snapshot: Snapshot) -> Slices | None:
     )
 
 
-def _check_blocks(blocks: Any, is_log: FileMask) -> None:
+def _check_blocks(blocks: pa.ChunkedArray, is_log: FileMask) -> None:
     known = as_mask(pc.is_in(blocks, pa.array(["data", "delete"])))
     if (is_log & ~known).any():
         found = blocks.filter(pa.array(is_log & ~known))[0].as_py()
         raise ProtocolError(
-            f"the table has log files of the kind {found!r}, which this version does not know",
+            f"the table has delta files of the kind {found!r}, which this version of the library does not know",
             hint="upgrade indextables, or compact the table with the version that wrote it",
         )

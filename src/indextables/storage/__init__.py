@@ -1,4 +1,4 @@
-"""Where bytes live: a few calls with exact promises, for local disks, object stores and memory."""
+"""Stores of bytes: a few calls with exact promises, on local disks, object stores and in memory."""
 
 from indextables.storage.base import LogStore, ObjectMeta
 from indextables.storage.location import LOG_DIRECTORY, action_path, action_paths, file_key, file_keys

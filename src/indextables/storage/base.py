@@ -1,4 +1,4 @@
-"""What the log needs from a store: a few calls, with exact promises."""
+"""What a store must do for the log: a few calls with exact promises, and the rule for keys."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 from uuid import uuid4
+
+from pyarrow.fs import FileSystem
 
 from indextables.errors import StorageError
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectMeta:
-    """What a listing tells about one object."""
+    """What a listing says about one object."""
 
     key: str
     size: int
@@ -25,11 +27,11 @@ class ObjectMeta:
 
 @runtime_checkable
 class LogStore(Protocol):
-    """Objects under one root (a table's directory), by keys such as `data/0-ab/part-0.parquet`.
+    """Objects under one root, the directory of a table, with keys such as `data/0-ab/part-0.parquet`.
 
-    Keys are the real names: '/'-separated, relative, never percent-encoded by us (storage/keys.py
-    has the exact rule). Every call may raise StorageError; only ObjectNotFoundError means that an
-    object is missing. Every call may come from several threads at once.
+    Keys are real names: relative, separated by '/', and never percent-encoded (see `why_not_a_key`). Every
+    call may raise StorageError, and only ObjectNotFoundError means that an object is missing. Several
+    threads may make calls at once.
     """
 
     @property
@@ -38,59 +40,60 @@ class LogStore(Protocol):
         ...
 
     def get(self, key: str) -> bytes:
-        """Returns the whole object, or ObjectNotFoundError."""
+        """Returns the whole object; raises ObjectNotFoundError if there is none."""
         ...
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """`length` bytes from `start`; fewer only where the object ends, none behind its end."""
+        """Returns `length` bytes from `start` on; fewer if the object ends before, none after its end."""
         ...
 
     def head(self, key: str) -> ObjectMeta:
-        """Returns size and time without the bytes, or ObjectNotFoundError."""
+        """Returns size and time of an object; raises ObjectNotFoundError if there is none."""
         ...
 
     def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
         """Returns every object whose key starts with `prefix`, at any depth, in byte order of keys.
 
-        `start_after` leaves out keys up to and including it. A missing directory lists nothing.
+        Keys up to and including `start_after` are left out. A missing directory has no objects.
         """
         ...
 
     def put(self, key: str, data: bytes) -> None:
-        """Write or replace: readers see the old bytes or the new ones, never a mixture."""
+        """Writes or replaces an object; readers see the old bytes or the new ones, never a mixture."""
         ...
 
     def put_if_absent(self, key: str, data: bytes) -> None:
-        """Exclusive, all-or-nothing visible and durable on return; else ObjectExistsError.
+        """Creates an object, which appears as a whole and is durable on return.
 
-        ObjectExistsError may be about the caller's own object: a client that retries after a lost
-        answer finds what its first attempt stored. Read the object back before believing it.
+        Raises ObjectExistsError if there is one. That may be the caller's own object, because a client that
+        repeats a request after a lost answer finds what its first attempt stored. Read the object back
+        before believing the error.
         """
         ...
 
     def delete(self, key: str) -> None:
-        """Gone afterwards; deleting what is not there is fine."""
+        """Deletes an object; it is no error if there is none."""
         ...
 
     def sync_files(self, keys: Iterable[str]) -> None:
-        """These objects, and the directories that lead to them, survive a power cut from here on.
+        """Makes sure that these objects, and the directories that lead to them, survive a power cut.
 
-        For files written through `filesystem()`; call it before the commit that names them.
+        It is for files that were written through `filesystem()`, before the commit that names them.
         """
         ...
 
     def stale_temporaries(self, *, modified_before_ms: int) -> Iterator[ObjectMeta]:
-        """Returns what writers that died left behind: hidden from `list`, safe to `delete`."""
+        """Returns temporary objects that dead writers left behind, which `list` hides; they may be deleted."""
         ...
 
-    def filesystem(self) -> Any:
-        """Returns the same objects as a `pyarrow.fs.FileSystem` whose root is this store's root."""
+    def filesystem(self) -> FileSystem:
+        """Returns the objects as an Arrow file system whose root is the store's root."""
         ...
 
 
-# Which text is a key. The same rule on every store, so that a table can move between them.
+# Which texts are keys. All stores have the same rule, so that a table can be moved between them.
 
-# Cc is refused as a whole: a newline or an escape sequence in a name makes log lines and terminals lie.
+# All control characters are refused: a newline or an escape sequence in a name falsifies logs and terminals.
 # A backslash separates directories on Windows. A lone surrogate has no UTF-8 form.
 _FORBIDDEN: Final = re.compile("[\x00-\x1f\x7f-\x9f\\\\\ud800-\udfff]")
 _NOT_A_NAME: Final = frozenset({"", ".", ".."})
@@ -98,7 +101,7 @@ _TEMPORARY: Final = re.compile(r"\.indextables-[0-9a-f]{32}\.tmp")
 
 
 def why_not_a_key(key: str) -> str | None:
-    """Returns None if this is a key, else what is wrong with it.
+    """Returns what is wrong with a text as a key; None if it is one.
 
     Examples:
         >>> why_not_a_key("data/day=2024-01-01/a b%.parquet")
@@ -114,27 +117,31 @@ def why_not_a_key(key: str) -> str | None:
 
 
 def check_key(key: str) -> str:
-    """Returns the key itself; StorageError before anything is touched if a store must not see it."""
+    """Returns the key; raises StorageError if it is not one, before a store sees it."""
     if reason := why_not_a_key(key):
         raise StorageError(
             f"{key!a} cannot be the key of an object: {reason}",
-            hint="keys are relative, separated by '/', without '.', '..', backslashes or control characters",
+            hint="keys are relative paths with '/', without '.', '..', backslashes and control characters",
             key=key,
         )
     return key
 
 
 def check_new_key(key: str) -> str:
-    """Returns the same for an object to be written, which also must not look like a temporary one."""
+    """Returns the key of an object to be written; raises StorageError if it is not one, or is a temporary name."""
     if is_temporary(check_key(key)):
-        raise StorageError(f"{key!r} is the name of a temporary file; listings would hide it", key=key)
+        raise StorageError(
+            f"{key!r} is the name of a temporary file, which listings hide",
+            hint="choose another name",
+            key=key,
+        )
     return key
 
 
 def folded_name(key: str) -> str:
-    """Returns the same text for all keys that some file system takes for one name.
+    """Returns the same text for all keys that are one name on some file system.
 
-    Case and the two Unicode forms of a text are no difference on macOS, Windows and many network drives.
+    macOS, Windows and many network drives ignore case and the difference between the Unicode forms of a text.
 
     Examples:
         >>> folded_name("data/k=A/x") == folded_name("data/k=a/x")
@@ -147,13 +154,15 @@ def folded_name(key: str) -> str:
 
 
 def check_range(start: int, length: int) -> None:
-    """Refuses a range that starts before the object or runs backwards."""
+    """Raises StorageError for a range that starts before the object or has a negative length."""
     if start < 0 or length < 0:
-        raise StorageError(f"no such range: {length} bytes from {start}", start=start, length=length)
+        raise StorageError(
+            f"there is no range of {length} bytes from {start}", start=start, length=length
+        )
 
 
 def temporary_name() -> str:
-    """Returns a name that no listing shows and no other writer uses."""
+    """Returns a new name that listings hide."""
     return f".indextables-{uuid4().hex}.tmp"
 
 
@@ -162,30 +171,27 @@ def is_temporary(key: str) -> bool:
     return _TEMPORARY.fullmatch(key.rpartition("/")[2]) is not None
 
 
-# What the system says when a file cannot be read or written, as one error with advice.
+# Errors of the operating system as StorageError, with advice.
 
 _HINTS: Final = {
-    errno.EACCES: "whoever runs this needs permission to read the table's directory, and to write it",
-    errno.ENOENT: "no directory can be made there, or it was removed meanwhile: check the path",
-    errno.ENOTDIR: "a part of this path is a file: name a directory below directories",
+    errno.EACCES: "get permission to read the table's directory, and to write into it if you change the table",
+    errno.ENOENT: "check the path: the directory cannot be created, or was removed in the meantime",
+    errno.ENOTDIR: "check the path: one of its directories is a file",
     errno.EROFS: "the file system is mounted read-only",
-    errno.ENOSPC: "free some space and try again: what was committed is safe",
-    errno.EDQUOT: "free some space and try again: what was committed is safe",
+    errno.ENOSPC: "free some space and try again; committed data is safe",
+    errno.EDQUOT: "free some space and try again; committed data is safe",
 }
 
 
 def failure(what: str, error: Exception, key: str, hint: str | None = None) -> StorageError:
-    """`what` happened, as the system tells it.
-
-    `hint` where the system's own reason has no better one.
-    """
+    """Returns an error that says what happened, with advice for the system's reason, else with `hint`."""
     number = getattr(error, "errno", None)
     return StorageError(what, hint=_HINTS.get(number or 0) or hint, key=key, errno=number)
 
 
 @contextmanager
-def writing_file(key: str) -> Iterator[None]:
-    """Arrow's errors while it writes this data file, as ours."""
+def translated_file_write(key: str) -> Iterator[None]:
+    """Raises Arrow's errors while it writes this data file as StorageError."""
     try:
         yield
     except StorageError:

@@ -1,4 +1,4 @@
-"""The few system calls that make a local write survive a power cut, each with its trap."""
+"""The system calls that make a local write survive a power cut, each with its trap."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 
 
 def fsync_descriptor(descriptor: int) -> None:
-    """The file's bytes are on the disk itself."""
+    """Brings the bytes of an open file onto the disk itself."""
     if sys.platform == "darwin":
         import fcntl  # noqa: PLC0415 - does not exist on Windows
 
-        # On macOS fsync stops at the drive's volatile cache; this one does not.
+        # On macOS fsync stops at the drive's volatile cache, but this call does not.
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
     else:
         os.fsync(descriptor)
 
 
 def fsync_file(path: Path) -> None:
-    """The same for a file that somebody else wrote and closed."""
+    """Brings the bytes of a closed file onto the disk itself."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         fsync_descriptor(descriptor)
@@ -43,14 +43,14 @@ def fsync_file(path: Path) -> None:
 
 
 def fsync_directory(path: Path) -> None:
-    """The directory's entries survive a power cut: a synced file without its name is still lost."""
+    """Brings a directory's entries onto the disk itself, as a synced file is lost without its name."""
     if os.name == "nt":
-        return  # Windows has no such call: NTFS journals its directories
+        return  # Windows has no such call, but NTFS journals its directories
     descriptor = os.open(path, _DIRECTORY)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        # EINVAL: this file system (some network ones) has no notion of syncing a directory.
+        # EINVAL: some network file systems cannot sync a directory.
         if error.errno != errno.EINVAL:
             raise
     finally:
@@ -58,10 +58,10 @@ def fsync_directory(path: Path) -> None:
 
 
 def make_directories(path: Path, root: Path) -> None:
-    """`path` exists afterwards, and no power cut can take it or the way to it away.
+    """Creates a directory so that it, and those above it, survive a power cut.
 
-    Directories between `root` and `path` are synced even when they exist already: another writer may
-    have made them a moment ago and not have synced them yet.
+    Directories between `root` and `path` are synced even if they exist already, because another writer may
+    have created them a moment ago without having synced them yet.
     """
     above_root = _missing(root.parent)
     path.mkdir(parents=True, exist_ok=True)
@@ -73,8 +73,7 @@ def make_directories(path: Path, root: Path) -> None:
         try:
             fsync_directory(parent)
         except PermissionError:
-            # The parent of a root that was there before us may be closed to us; one that we just
-            # wrote into is not.
+            # The parent of an existing root may be inaccessible, but not one that was just written to.
             if above_root:
                 raise
 
@@ -88,9 +87,9 @@ def _missing(path: Path) -> list[Path]:
 
 
 def write_temporary(directory: Path, data: bytes) -> Path:
-    """Returns a hidden file in `directory` with these bytes, on the disk."""
+    """Writes these bytes to a temporary file that is on the disk itself, and returns its path."""
     path = directory / temporary_name()
-    # 0o666 minus the umask, as every other file of the table: mkstemp's 0o600 would lock out readers.
+    # 0o666 minus the umask, like every other file of the table; mkstemp's 0o600 would lock out readers.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags, 0o666)
     try:
@@ -106,15 +105,15 @@ def write_temporary(directory: Path, data: bytes) -> Path:
 
 
 def publish_exclusively(temporary: Path, final: Path) -> None:
-    """`final` appears whole, or FileExistsError; of two writers exactly one gets through.
+    """Gives a temporary file its final name; raises FileExistsError if there is one, so one writer of two wins.
 
-    The temporary name may stay behind as a second name of the same file.
+    The temporary name may stay as a second name of the file.
     """
     try:
         os.link(temporary, final)
     except FileExistsError:
-        # NFS repeats a request whose answer was lost, and then reports our own success as a failure.
-        # Nobody else links to this file, so a second link is ours.
+        # NFS repeats a request after a lost answer, and then reports the success of the first one as a failure.
+        # Nobody else links to this file, so a second link is the one made here.
         if temporary.stat().st_nlink != 2:
             raise
     except OSError as error:
@@ -130,7 +129,7 @@ def _rename_exclusively(temporary: Path, final: Path) -> None:
         raise ReadOnlyStoreError(
             f"the file system of {str(final.parent)!r} has neither hard links nor an exclusive rename, "
             "so two writers could both believe that they committed",
-            hint="keep the table on a local POSIX file system or in an object store; reading it here is fine",
+            hint="keep the table on a local POSIX file system or in an object store; it can be read from here",
             path=str(final),
         )
     if code:
@@ -138,10 +137,7 @@ def _rename_exclusively(temporary: Path, final: Path) -> None:
 
 
 def exchange(one: Path, two: Path) -> bool:
-    """Returns each name leads to what the other led to, in one step.
-
-    False where the system cannot do that.
-    """
+    """Exchanges what two names lead to in one step; returns False if the system cannot do that."""
     rename = _renameat2()
     code = errno.ENOSYS if rename is None else rename(one, two, _RENAME_EXCHANGE)
     if code and code not in _NO_SUCH_RENAME:
@@ -150,9 +146,9 @@ def exchange(one: Path, two: Path) -> bool:
 
 
 def rename_exclusively(source: Path, target: Path) -> None:
-    """The name moves, and FileExistsError if the new one is taken.
+    """Renames a file or directory; raises FileExistsError if the new name is taken.
 
-    Without a gap wherever there is such a call.
+    Where the system has no exclusive rename, another process may take the name between check and rename.
     """
     rename = _renameat2()
     code = errno.ENOSYS if rename is None else rename(source, target, _RENAME_NOREPLACE)
@@ -166,7 +162,7 @@ def rename_exclusively(source: Path, target: Path) -> None:
 
 @cache
 def _renameat2() -> Callable[..., int] | None:
-    """Linux's rename with flags (by default: refuse to replace); returns an errno (0 = done)."""
+    """Returns Linux's rename with flags, which returns an errno (0 if done); None on other systems."""
     if sys.platform != "linux":
         return None
     function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)

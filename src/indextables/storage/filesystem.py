@@ -1,28 +1,35 @@
-"""Any store as a `pyarrow.fs.FileSystem`, so that Parquet readers and writers need no second path."""
+"""Makes an Arrow file system of any store, with which Parquet files are read and written."""
 
 from __future__ import annotations
 
 import io
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
-from pyarrow.fs import FileInfo, FileSelector, FileSystemHandler, FileType, PyFileSystem
+from pyarrow.fs import (
+    FileInfo,
+    FileSelector,
+    FileSystem,
+    FileSystemHandler,
+    FileType,
+    PyFileSystem,
+)
 
 from indextables.errors import ObjectNotFoundError, StorageError
 from indextables.storage.base import LogStore, ObjectMeta
 
-# A file over a store's `get_range` that turns many small reads into few requests.
+# Files that are read through a store's `get_range`, with few requests for many small reads.
 
-# A Parquet reader asks for 8 bytes, then the footer, then pieces of it: one request for all of that.
 _BLOCK: Final = 64 * 1024
-# A sequential reader's requests double up to this.
+"""The smallest request. A Parquet reader wants 8 bytes, then the footer: one request gets both."""
 _LARGEST: Final = 8 * 1024 * 1024
+"""The largest request; requests of a sequential reader grow up to this size."""
 
 
 class ReadAhead(io.RawIOBase):
-    """Seekable, thread-safe reads of an object of known size; `fetch(start, length)` gets bytes."""
+    """A seekable, thread-safe file over an object of known size, whose bytes `fetch(start, length)` gets."""
 
     def __init__(self, fetch: Callable[[int, int], bytes], size: int) -> None:
         super().__init__()
@@ -35,11 +42,11 @@ class ReadAhead(io.RawIOBase):
         self._step = _BLOCK
 
     def readable(self) -> bool:
-        """True."""
+        """Returns True."""
         return True
 
     def seekable(self) -> bool:
-        """True."""
+        """Returns True."""
         return True
 
     def size(self) -> int:
@@ -51,7 +58,7 @@ class ReadAhead(io.RawIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Moves the next read; behind the end is allowed and reads nothing."""
+        """Sets where the next read starts; after the end of the object it reads nothing."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         if base + offset < 0:
             raise ValueError(f"cannot seek to {base + offset}")
@@ -59,7 +66,7 @@ class ReadAhead(io.RawIOBase):
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
-        """Up to `size` bytes, all of them unless the object ends; everything left for -1 or None."""
+        """Returns `size` bytes, or what is left if that is less or if `size` is -1 or None."""
         with self._lock:
             if self.closed:
                 raise ValueError("read from a closed file")
@@ -74,7 +81,7 @@ class ReadAhead(io.RawIOBase):
         return self.read(-1)
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        """Fills `buffer`; fewer bytes only at the end."""
+        """Fills `buffer` as far as the object has bytes; returns their number."""
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
@@ -86,7 +93,7 @@ class ReadAhead(io.RawIOBase):
         if start + length > self._size - _BLOCK and length <= _BLOCK:
             first = max(0, self._size - _BLOCK)
             self._tail = (first, self._fetch(first, self._size - first))
-            # the read may begin in front of the tail
+            # the read may begin before the tail
             return self._slice_of_tail(start, length)
         return self._read_through_window(start, length)
 
@@ -114,16 +121,16 @@ class ReadAhead(io.RawIOBase):
 OpenOutput = Callable[[str], io.IOBase]
 
 
-def filesystem_over(store: LogStore, open_output: OpenOutput | None = None) -> Any:
+def filesystem_over(store: LogStore, open_output: OpenOutput | None = None) -> FileSystem:
     """Returns a file system whose paths are the store's keys.
 
-    Without `open_output` a written file is kept in memory and stored with one `put` when it is closed.
+    Without `open_output`, a file is kept in memory while it is written and stored with one `put` when closed.
     """
     return PyFileSystem(StoreHandler(store, open_output or (lambda key: _PutOnClose(store, key))))
 
 
 class _PutOnClose(io.BytesIO):
-    """Collects bytes; the object appears whole when the file is closed."""
+    """A file in memory that becomes an object when it is closed."""
 
     def __init__(self, store: LogStore, key: str) -> None:
         super().__init__()
@@ -137,11 +144,11 @@ class _PutOnClose(io.BytesIO):
             self._store.put(self._key, data)
 
     def __del__(self) -> None:
-        """An abandoned file is dropped: the base class would close it, and half a file would appear."""
+        """Drops an abandoned file; the base class would close it, so that an incomplete object would appear."""
 
 
 class StoreHandler(FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types
-    """Directories are not stored: one exists as long as a key passes through it."""
+    """A store as Arrow calls it. Directories are not stored: one exists as long as a key leads through it."""
 
     def __init__(self, store: LogStore, open_output: OpenOutput) -> None:
         self._store = store
@@ -157,19 +164,19 @@ class StoreHandler(FileSystemHandler):  # type: ignore[misc]  # pyarrow has no t
         return id(self._store)
 
     def get_type_name(self) -> str:
-        """Returns what Arrow prints."""
+        """Returns the name that Arrow prints."""
         return f"indextables+{type(self._store).__name__}"
 
     def normalize_path(self, path: str) -> str:
-        """Without slashes at the ends."""
+        """Returns the path without slashes at its ends."""
         return path.strip("/")
 
-    def get_file_info(self, paths: list[str]) -> list[Any]:
-        """Returns one entry per path, `NotFound` where nothing is."""
+    def get_file_info(self, paths: list[str]) -> list[FileInfo]:
+        """Returns one entry per path, which is `NotFound` if there is nothing."""
         return [self._info(path.strip("/")) for path in paths]
 
-    def get_file_info_selector(self, selector: FileSelector) -> list[Any]:
-        """Returns the files below a directory, and the directories their keys pass through."""
+    def get_file_info_selector(self, selector: FileSelector) -> list[FileInfo]:
+        """Returns the files below a directory, and the directories through which their keys lead."""
         base = selector.base_dir.strip("/")
         found = _entries(self._store, f"{base}/" if base else "", recursive=selector.recursive)
         if not found and base and not selector.allow_not_found:
@@ -177,26 +184,23 @@ class StoreHandler(FileSystemHandler):  # type: ignore[misc]  # pyarrow has no t
         return found
 
     def create_dir(self, path: str, recursive: bool) -> None:
-        """Nothing to do."""
+        """Does nothing, because directories are not stored."""
 
     def delete_dir(self, path: str) -> None:
         """Deletes every object below the directory."""
         self.delete_dir_contents(path)
 
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = True) -> None:  # noqa: ARG002
-        """Deletes every object below the directory.
-
-        An empty one does not exist, so it is never missing.
-        """
+        """Deletes every object below the directory, which is never missing because directories are not stored."""
         base = path.strip("/")
         if not base:
-            raise StorageError("refusing to delete everything in the store")
+            raise StorageError("everything in the store would be deleted, which is refused")
         for meta in list(self._store.list(f"{base}/")):
             self._store.delete(meta.key)
 
     def delete_root_dir_contents(self) -> None:
-        """Refused: nothing here should ever want that."""
-        raise StorageError("refusing to delete everything in the store")
+        """Raises StorageError, because nothing in this library should ever do this."""
+        raise StorageError("everything in the store would be deleted, which is refused")
 
     def delete_file(self, path: str) -> None:
         """Deletes one object."""
@@ -204,33 +208,33 @@ class StoreHandler(FileSystemHandler):  # type: ignore[misc]  # pyarrow has no t
         self._store.delete(path)
 
     def move(self, src: str, dest: str) -> None:
-        """Copies, then deletes: not atomic, as on every object store."""
+        """Copies and then deletes the object, which is not atomic, as on every object store."""
         self.copy_file(src, dest)
         self._store.delete(src)
 
     def copy_file(self, src: str, dest: str) -> None:
-        """Copies through memory."""
+        """Copies the object through memory."""
         self._store.put(dest, self._store.get(src))
 
-    def open_input_stream(self, path: str) -> Any:
-        """Returns the object from its beginning."""
+    def open_input_stream(self, path: str) -> pa.PythonFile:
+        """Returns the object as a stream."""
         return self.open_input_file(path)
 
-    def open_input_file(self, path: str) -> Any:
+    def open_input_file(self, path: str) -> pa.PythonFile:
         """Returns the object for random access, with few requests."""
         size = self._store.head(path).size
         fetch = lambda start, length: self._store.get_range(path, start, length)  # noqa: E731
         return pa.PythonFile(ReadAhead(fetch, size), mode="r")
 
-    def open_output_stream(self, path: str, metadata: Any) -> Any:  # noqa: ARG002
-        """Returns a new object, visible when the stream is closed."""
+    def open_output_stream(self, path: str, metadata: object) -> pa.PythonFile:  # noqa: ARG002
+        """Returns a stream to a new object, which appears when the stream is closed."""
         return pa.PythonFile(self._open_output(path), mode="w")
 
-    def open_append_stream(self, path: str, metadata: Any) -> Any:  # noqa: ARG002
-        """Refused: objects are immutable."""
+    def open_append_stream(self, path: str, metadata: object) -> pa.PythonFile:  # noqa: ARG002
+        """Raises StorageError, because objects cannot be changed."""
         raise StorageError(f"cannot append to {path!r}: objects are written once", key=path)
 
-    def _info(self, path: str) -> Any:
+    def _info(self, path: str) -> FileInfo:
         if not path:
             return FileInfo("", FileType.Directory)
         try:
@@ -240,19 +244,19 @@ class StoreHandler(FileSystemHandler):  # type: ignore[misc]  # pyarrow has no t
             return FileInfo(path, FileType.Directory if below else FileType.NotFound)
 
 
-def _entries(store: LogStore, base: str, *, recursive: bool) -> list[Any]:
+def _entries(store: LogStore, base: str, *, recursive: bool) -> list[FileInfo]:
     found, seen = [], set()
     for meta in store.list(base):
-        parts = meta.key[len(base) :].split("/")
-        for depth in range(1, len(parts) if recursive else min(2, len(parts))):
-            directory = base + "/".join(parts[:depth])
+        segments = meta.key[len(base) :].split("/")
+        for depth in range(1, len(segments) if recursive else min(2, len(segments))):
+            directory = base + "/".join(segments[:depth])
             if directory not in seen:
                 seen.add(directory)
                 found.append(FileInfo(directory, FileType.Directory))
-        if recursive or len(parts) == 1:
+        if recursive or len(segments) == 1:
             found.append(_file_info(meta))
     return found
 
 
-def _file_info(meta: ObjectMeta) -> Any:
+def _file_info(meta: ObjectMeta) -> FileInfo:
     return FileInfo(meta.key, FileType.File, size=meta.size, mtime_ns=meta.modified_ms * 1_000_000)

@@ -1,4 +1,4 @@
-"""The local file system as a store that keeps its promises through races, crashes and power cuts."""
+"""The store on a local file system, which keeps its promises through races, crashes and power cuts."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 
 from indextables.errors import ObjectExistsError, ObjectNotFoundError, StorageError
 from indextables.storage import durable
@@ -23,23 +23,23 @@ from indextables.storage.base import (
     why_not_a_key,
 )
 
-# Without O_NONBLOCK, opening a named pipe that somebody left in the table would hang for ever.
+# Without O_NONBLOCK, opening a named pipe in the table's directory would hang for ever.
 _READ: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 
 
 class LocalStore:
-    """Objects are the regular files under one directory; the directory need not exist yet."""
+    """A store whose objects are the regular files under a directory, which need not exist yet."""
 
     def __init__(self, root: str | Path) -> None:
-        # Absolute now: a later chdir must not move the table. Symbolic links stay as the user wrote them.
+        # The path is made absolute so that a later chdir does not move the table. Symbolic links are kept.
         self._root = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow links
         self._known: set[Path] = set()
 
     def __repr__(self) -> str:
         return f"LocalStore({self.uri!r})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return LocalStore, (str(self._root),)
 
     @property
@@ -49,19 +49,19 @@ class LocalStore:
 
     def get(self, key: str) -> bytes:
         """Returns the whole file."""
-        with _reading(key), self._open(key, buffering=0) as file:
-            return bytes(file.readall())
+        with _translated_read(key), open(self._descriptor(key), "rb", 0) as file:  # noqa: PTH123
+            return file.readall()
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Returns part of the file."""
+        """Returns a range of the file."""
         check_range(start, length)
-        with _reading(key), self._open(key) as file:
+        with _translated_read(key), open(self._descriptor(key), "rb") as file:  # noqa: PTH123
             file.seek(start)
-            return bytes(file.read(length))
+            return file.read(length)
 
     def head(self, key: str) -> ObjectMeta:
         """Returns size and time of the file."""
-        with _reading(key):
+        with _translated_read(key):
             status = self._path(key).stat()
         if not stat.S_ISREG(status.st_mode):
             raise _not_found(key)
@@ -70,31 +70,31 @@ class LocalStore:
     def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
         """Yields the files whose keys start with `prefix`, in byte order of their keys.
 
-        Shows what a key can name: no temporary files, no names that are not UTF-8, no pipes, no links
-        to nowhere. Links to directories are followed, unless they lead back to where they are.
+        Files that a key cannot name are left out: temporary files, names that are not UTF-8, pipes, and links
+        to nowhere. Links to directories are followed unless they lead back to a directory above them.
         """
         for meta in self._walk(prefix, start_after or ""):
             if not is_temporary(meta.key):
                 yield meta
 
     def stale_temporaries(self, *, modified_before_ms: int) -> Iterator[ObjectMeta]:
-        """Yields temporary files of writers that died; younger ones may belong to a living writer."""
+        """Yields temporary files of dead writers; younger files may belong to a writer at work."""
         for meta in self._walk("", ""):
             if is_temporary(meta.key) and meta.modified_ms < modified_before_ms:
                 yield meta
 
     def put(self, key: str, data: bytes) -> None:
-        """Write or replace the file; durable on return."""
+        """Writes or replaces the file, durable on return."""
         path = self._path(check_new_key(key))
-        with _writing(key), self._temporary(path, data) as temporary:
+        with _translated_write(key), self._temporary(path, data) as temporary:
             temporary.replace(path)
             durable.fsync_directory(path.parent)
 
     def put_if_absent(self, key: str, data: bytes) -> None:
-        """Exclusive, all-or-nothing visible, durable on return."""
+        """Creates the file, which appears as a whole and is durable on return."""
         path = self._path(check_new_key(key))
-        with _writing(key):
-            if os.path.lexists(path):  # only saves the work: the link below is what decides
+        with _translated_write(key):
+            if os.path.lexists(path):  # this only saves work; the link below decides
                 raise _exists(key)
             with self._temporary(path, data) as temporary:
                 try:
@@ -104,47 +104,47 @@ class LocalStore:
                 durable.fsync_directory(path.parent)
 
     def delete(self, key: str) -> None:
-        """Removes the file; a link is removed, never what it points to."""
+        """Deletes the file; of a link, the link itself and never what it leads to."""
         path = self._path(key)
-        with suppress(ObjectNotFoundError), _reading(key):
+        with suppress(ObjectNotFoundError), _translated_read(key):
             self._refuse_outside(path, key)
             path.unlink()
 
     def sync_files(self, keys: Iterable[str]) -> None:
-        """Fsync of the files, their directories, and every directory up to the root."""
+        """Brings the files, and every directory from theirs up to the root, onto the disk itself."""
         directories: set[Path] = set()
         for key in keys:
             path = self._path(key)
-            with _reading(key):
+            with _translated_read(key):
                 durable.fsync_file(path)
             directories.update(parent for parent in path.parents if parent.is_relative_to(self._root))
-        with _writing(self.uri):
+        with _translated_write(self.uri):
             for directory in sorted(directories, reverse=True):
                 durable.fsync_directory(directory)
             if directories:
-                self._make(self._root)  # nothing to make: it syncs the root's own name
+                self._make(self._root)  # the root exists: this syncs its name
 
     def try_directory(self, key: str) -> None:
-        """StorageError if no directory of this name, which is free, can be made; it is gone again."""
+        """Raises StorageError if a directory with this free name cannot be created; it is removed again."""
         path = self._path(check_new_key(key))
-        with _writing(key):
+        with _translated_write(key):
             path.mkdir(parents=True)
             path.rmdir()  # not the ones above it: another writer may be about to use them
 
-    def filesystem(self) -> Any:
-        """Returns Arrow's own local file system below the root: native reads, no Python in between."""
+    def filesystem(self) -> FileSystem:
+        """Returns Arrow's own local file system below the root, which reads without Python."""
         return SubTreeFileSystem(str(self._root), LocalFileSystem())
 
     def _path(self, key: str) -> Path:
         return self._root.joinpath(*check_key(key).split("/"))
 
-    def _open(self, key: str, buffering: int = -1) -> Any:
-        # not by way of a Path: that takes longer than the system does
+    def _descriptor(self, key: str) -> int:
+        # Making a Path would take longer than the system call.
         descriptor = os.open(f"{self._root}/{check_key(key)}", _READ)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise FileNotFoundError
-        return open(descriptor, "rb", buffering)  # noqa: PTH123 - a descriptor, not a path
+        return descriptor
 
     @contextmanager
     def _temporary(self, path: Path, data: bytes) -> Iterator[Path]:
@@ -152,7 +152,7 @@ class LocalStore:
         try:
             temporary = durable.write_temporary(path.parent, data)
         except FileNotFoundError:
-            # somebody removed the empty directory since we last saw it
+            # The directory was empty, and somebody has removed it.
             self._known.discard(path.parent)
             self._make(path.parent)
             temporary = durable.write_temporary(path.parent, data)
@@ -168,33 +168,33 @@ class LocalStore:
             self._known.add(directory)
 
     def _refuse_outside(self, path: Path, key: str) -> None:
-        """A linked directory may lead anywhere; deleting there is not ours to do."""
+        """Raises StorageError for a file that a linked directory puts outside the table."""
         parent, root = path.parent.resolve(), self._root.resolve()
         if not parent.is_relative_to(root):
             raise StorageError(
-                f"{key!r} lies outside the table, behind a symbolic link to {str(parent)!r}",
-                hint="delete it there yourself if it is not needed",
+                f"{key!r} is outside the table, as a symbolic link leads to {str(parent)!r}",
+                hint="delete the file there yourself if it is not needed",
                 key=key,
             )
 
     def _walk(self, prefix: str, after: str) -> Iterator[ObjectMeta]:
         parent, slash, _ = prefix.rpartition("/")
         start = self._path(parent) if slash else self._root
-        with _reading(prefix):
+        with _translated_read(prefix):
             yield from _descend(start, parent + slash, prefix, after, frozenset())
 
 
 def _descend(
     path: Path, base: str, prefix: str, after: str, above: frozenset[tuple[int, int]]
 ) -> Iterator[ObjectMeta]:
-    """Yields keys below `base`. A directory sorts as 'name/': 'a-b' and 'a.c' come before 'a/x', 'a0' after."""
+    """Yields files below `base` in byte order of keys, so a directory sorts as 'name/', after 'name-' and 'name.'."""
     with ExitStack() as stack:
         try:
             here = _held(path, stack)
             status = os.stat(here)  # noqa: PTH116 - a descriptor has no Path
             entries = {entry.name + "/" * entry.is_dir(): entry for entry in os.scandir(here)}
         except (FileNotFoundError, NotADirectoryError):
-            return  # gone since its parent was read, or never there
+            return  # it was removed since its parent was read, or never existed
         identity = (status.st_dev, status.st_ino)
         if identity in above:
             return
@@ -213,7 +213,7 @@ def _descend(
 
 
 def _held(path: Path, stack: ExitStack) -> int | Path:
-    """Returns a directory by its descriptor: it stays the same one, although another may get its name meanwhile."""
+    """Returns the descriptor of a directory, which stays the same even if another directory gets its name."""
     if os.scandir not in os.supports_fd:
         return path
     descriptor = os.open(path, _DIRECTORY)
@@ -234,11 +234,8 @@ def _exists(key: str) -> ObjectExistsError:
 
 
 @contextmanager
-def _reading(key: str) -> Iterator[None]:
-    """A path that leads nowhere, through a file or to a directory is 'not found'.
-
-    The rest is a failure.
-    """
+def _translated_read(key: str) -> Iterator[None]:
+    """Raises ObjectNotFoundError if a path leads to no file, and other errors as StorageError."""
     try:
         yield
     except StorageError:
@@ -250,8 +247,8 @@ def _reading(key: str) -> Iterator[None]:
 
 
 @contextmanager
-def _writing(key: str) -> Iterator[None]:
-    """Every error of the system is a failure: a missing directory does not mean a missing object."""
+def _translated_write(key: str) -> Iterator[None]:
+    """Raises every error as StorageError, since a directory may be missing, but not an object."""
     try:
         yield
     except StorageError:

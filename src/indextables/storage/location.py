@@ -1,4 +1,4 @@
-"""Where a table is: one reading of paths and URIs, for opening stores and for judging paths in actions."""
+"""Parses locations of tables, and turns paths in actions into keys and back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from indextables.errors import UnsafePathError
 from indextables.storage.base import check_new_key, why_not_a_key
 
-# Two letters at least: 'C:' is a drive.
+# A scheme has two letters or more, because 'C:' is a drive.
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 _FAMILIES: Final = {
     "file": "file",
@@ -38,10 +38,10 @@ _FAMILIES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in a store: 's3://b/t' and 's3a://b/t' are the same one.
+    """A path in a store; 's3://b/t' and 's3a://b/t' are the same location.
 
-    `family` is the kind of store, "" for a relative path; `authority` the bucket or container (for
-    Azure with '@account' if the URI names it); `path` has no leading slash except for local files.
+    `family` is the kind of store, and "" for a relative path. `authority` is the bucket or container (for
+    Azure with '@account' if the URI has it). `path` has no leading slash except for local files.
     """
 
     family: str
@@ -50,7 +50,7 @@ class Location:
 
 
 def parse_location(uri: str) -> Location | None:
-    """Returns the place a path or URI names, nothing decoded; None for a scheme that is not known.
+    """Returns the location that a path or URI names, without decoding it; None if its scheme is not known.
 
     Examples:
         >>> parse_location("s3a://bucket/my table")
@@ -69,7 +69,7 @@ def parse_location(uri: str) -> Location | None:
 
 def _parse_rest(family: str, rest: str) -> Location | None:
     if not rest.startswith("//"):
-        # Java writes file:/x; no other scheme has a place without '//'
+        # Java writes file:/x; every other scheme needs '//'
         return Location(family, "", rest) if family == "file" and rest.startswith("/") else None
     authority, slash, path = rest[2:].partition("/")
     if family == "file":
@@ -79,20 +79,23 @@ def _parse_rest(family: str, rest: str) -> Location | None:
 
 
 def _account(authority: str) -> str:
-    """`container@account`, without the host name's tail."""
+    """Returns `container@account` without the rest of the host name."""
     container, at, host = authority.partition("@")
     return f"{container}{at}{host.partition('.')[0]}"
 
 
 def decode(text: str) -> str:
-    """Percent-decoded once, as UTF-8 (UnicodeDecodeError if it is not); a stray '%' stays as it is."""
+    """Returns the text percent-decoded once; a '%' that encodes nothing is kept.
+
+    Raises UnicodeDecodeError if the result is not UTF-8.
+    """
     return unquote_to_bytes(text).decode("utf-8") if "%" in text else text
 
 
 def root_of(table_uri: str) -> Location | None:
-    """Returns the location of a table as a user writes it: real names, except that a file: URI is encoded.
+    """Returns the location of a table from what a user wrote; None if its scheme is not known.
 
-    Object store URIs are not decoded: `s3://b/a%20b` is the prefix 'a%20b', as in the aws tool.
+    Only a file: URI is percent-decoded: `s3://b/a%20b` is the prefix 'a%20b', as in the aws tool.
     """
     location = parse_location(table_uri)
     if location is None or location.family not in {"", "file"}:
@@ -101,22 +104,23 @@ def root_of(table_uri: str) -> Location | None:
     return Location("file", location.authority, os.path.abspath(path))  # noqa: PTH100 - keeps links
 
 
-# Paths in actions are untrusted: each becomes the key of a file of this table, or an error.
+# Paths in actions are not trusted: each becomes the key of a file in this table, or an error.
 
 LOG_DIRECTORY: Final = "_transaction_log"
-# Characters besides letters, digits and '_.-~' that stand for themselves in a path of ours. A ':' does
-# not: in a first segment it would read as a scheme.
+# Characters besides letters, digits and '_.-~' that are not encoded in a path. A ':' is encoded, since a
+# first segment with it would look like a scheme.
 _PLAIN: Final = "/=,@+$&!'()*;"
-# Whatever may be anything but a key already; one scan of the column decides for all rows.
+# What a path has if it may not be a key as it is; one scan of a column finds all of these paths.
 _SUSPICIOUS: Final = rf"[%:\\\x00-\x1f\x7f-\x{{9f}}]|//|^/|/$|^$|(^|/)\.\.?(/|$)|^{LOG_DIRECTORY}(/|$)"
 _NEEDS_ENCODING: Final = r"[^A-Za-z0-9_.~/=,@+$&!'()*;-]"
 _ABSOLUTE: Final = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def file_key(path: str, table_uri: str) -> str:
-    """Returns the key of the file that an action's `path` names; UnsafePathError if it is not of this table.
+    """Returns the key of the file that an action's `path` names.
 
-    Percent-decoded exactly once; an absolute URI under the table's root becomes relative.
+    The path is percent-decoded once, and an absolute URI under the table's root becomes relative. Raises
+    UnsafePathError if the file is not in this table.
 
     Examples:
         >>> file_key("data/a%20b.parquet", "/tables/t")
@@ -131,13 +135,13 @@ def file_key(path: str, table_uri: str) -> str:
     if reason := why_not_a_key(key):
         raise _unsafe(path, table_uri, reason)
     if key.split("/", 1)[0] == LOG_DIRECTORY:
-        # else a remove and a vacuum would delete the log itself
+        # otherwise a remove and a vacuum would delete the log itself
         raise _unsafe(path, table_uri, "it names a file of the transaction log")
     return key
 
 
 def file_keys(paths: pa.Array, table_uri: str) -> pa.Array:
-    """`file_key` for a column of paths; rows that are keys already cost one scan, no Python."""
+    """Returns `file_key` of each path in a column; one scan finds the few that need Python."""
     if paths.null_count:
         raise _unsafe("null", table_uri, "an action has no path")
     if _are_plainly_keys(paths):
@@ -147,10 +151,7 @@ def file_keys(paths: pa.Array, table_uri: str) -> pa.Array:
 
 
 def _are_plainly_keys(paths: pa.Array) -> bool:
-    """Returns True only if nothing in this column is suspicious.
-
-    A look at its bytes, where a pattern is costly.
-    """
+    """Returns True only if every path in the column is a key; its bytes say that faster than a pattern does."""
     if not (isinstance(paths, pa.Array) and paths.type == pa.string() and len(paths)):
         return False
     _, offsets, data = paths.buffers()
@@ -159,7 +160,7 @@ def _are_plainly_keys(paths: pa.Array) -> bool:
         return False
     text = np.frombuffer(data, np.uint8)[at[0] : at[-1]]
     firsts, lasts, slashes = text[at[:-1] - at[0]], text[at[1:] - at[0] - 1], text == ord("/")
-    after = text[1:][slashes[:-1]]  # what follows a slash: no path ends in one
+    after = text[1:][slashes[:-1]]  # the character after each slash, as no path may end with one
     return not (
         text.min() < ord(" ")
         or text.max() > ord("~")
@@ -171,7 +172,7 @@ def _are_plainly_keys(paths: pa.Array) -> bool:
 
 
 def action_path(key: str) -> str:
-    """Returns how an action writes this key: percent-encoded, so that `file_key` gives the key back.
+    """Returns the path that an action has for this key, percent-encoded so that `file_key` returns the key.
 
     Examples:
         >>> action_path("data/day=2024-01-01/a b%.parquet")
@@ -181,7 +182,7 @@ def action_path(key: str) -> str:
 
 
 def action_paths(keys: pa.Array) -> pa.Array:
-    """`action_path` for a column of keys; plain names cost one scan, no Python."""
+    """Returns `action_path` of each key in a column; one scan finds the few that need Python."""
     odd = pc.or_(
         pc.match_substring_regex(keys, _NEEDS_ENCODING), pc.match_substring_regex(keys, _SUSPICIOUS)
     )
@@ -189,10 +190,7 @@ def action_paths(keys: pa.Array) -> pa.Array:
 
 
 def _rewritten(column: pa.Array, chosen: pa.Array, function: Callable[[str], str]) -> pa.Array:
-    """Returns the column with `function` applied where `chosen`.
-
-    The column itself if that is nowhere.
-    """
+    """Returns the column with `function` applied where `chosen` is True; the column itself if it never is."""
     if not pc.any(chosen).as_py():
         return column
     values = pa.array([function(text) for text in column.filter(chosen).to_pylist()], column.type)
@@ -220,7 +218,7 @@ def _root(table_uri: str) -> Location | None:
 def _unsafe(path: str, table_uri: str, reason: str) -> UnsafePathError:
     facts: dict[str, Any] = {"path": path, "table_uri": table_uri}
     return UnsafePathError(
-        f"an action names the file {path!a}, which is not a file of this table: {reason}",
-        hint=f"every file must lie below {table_uri!r}; check who wrote this log",
+        f"an action names the file {path!a}, which is not in this table: {reason}",
+        hint=f"every file must be below {table_uri!r}; find out which writer wrote this log",
         **facts,
     )

@@ -1,4 +1,4 @@
-"""A store in this process's memory: the reference the others are compared with, and for tests."""
+"""The store in this process's memory, for tests; other stores are compared with it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+
+from pyarrow.fs import FileSystem
 
 from indextables.errors import ObjectExistsError, ObjectNotFoundError
 from indextables.storage.base import ObjectMeta, check_key, check_new_key, check_range
@@ -16,7 +17,7 @@ from indextables.storage.filesystem import filesystem_over
 
 @dataclass(frozen=True, slots=True)
 class _Space:
-    """What all stores with one name share."""
+    """The objects that all stores with one name share."""
 
     objects: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -27,7 +28,7 @@ _SPACES_LOCK = threading.Lock()
 
 
 class MemoryStore:
-    """`memory://name/some/prefix`: every store of one process with that name sees the same objects."""
+    """The store `memory://name/some/prefix`; all stores of a process with this name share their objects."""
 
     def __init__(self, location: str) -> None:
         self._location = location.strip("/")
@@ -39,12 +40,12 @@ class MemoryStore:
     def __repr__(self) -> str:
         return f"MemoryStore({self._location!r})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return MemoryStore, (self._location,)
 
     @property
     def uri(self) -> str:
-        """`memory://name/some/prefix`."""
+        """Returns the root as `memory://name/some/prefix`."""
         return f"memory://{self._location}"
 
     def get(self, key: str) -> bytes:
@@ -52,7 +53,7 @@ class MemoryStore:
         return self._find(key)[0]
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Returns part of the object."""
+        """Returns a range of the object."""
         check_range(start, length)
         return self._find(key)[0][start : start + length]
 
@@ -62,12 +63,12 @@ class MemoryStore:
         return ObjectMeta(key, len(data), modified_ms)
 
     def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
-        """Returns the objects at the moment of the call, in byte order of keys."""
+        """Returns the objects whose keys start with `prefix` at the time of the call, in byte order of keys."""
         first = self._prefix + prefix
         cut = len(self._prefix)
         with self._space.lock:
             keys = sorted(self._space.objects)
-            # code points sort as their UTF-8 bytes do, so comparing text is comparing bytes
+            # Texts sort as their UTF-8 bytes do.
             found = [
                 ObjectMeta(key[cut:], len(self._space.objects[key][0]), self._space.objects[key][1])
                 for key in keys[bisect_left(keys, first) :]
@@ -76,12 +77,12 @@ class MemoryStore:
         return iter(found)
 
     def put(self, key: str, data: bytes) -> None:
-        """Write or replace."""
+        """Writes or replaces the object."""
         with self._space.lock:
             self._space.objects[self._full(check_new_key(key))] = (bytes(data), _now_ms())
 
     def put_if_absent(self, key: str, data: bytes) -> None:
-        """Exclusive among all threads; as durable as the process."""
+        """Creates the object; of several threads one succeeds."""
         full = self._full(check_new_key(key))
         with self._space.lock:
             if full in self._space.objects:
@@ -89,20 +90,20 @@ class MemoryStore:
             self._space.objects[full] = (bytes(data), _now_ms())
 
     def delete(self, key: str) -> None:
-        """Gone afterwards."""
+        """Deletes the object."""
         with self._space.lock:
             self._space.objects.pop(self._full(key), None)
 
     def sync_files(self, keys: Iterable[str]) -> None:
-        """Nothing to do, except to fail for an object that is not there."""
+        """Raises ObjectNotFoundError if an object is missing; there is nothing to sync."""
         for key in keys:
             self._find(key)
 
     def stale_temporaries(self, *, modified_before_ms: int) -> Iterator[ObjectMeta]:  # noqa: ARG002
-        """Returns None: a put here has no middle."""
+        """Returns nothing, because a put here needs no temporary objects."""
         return iter(())
 
-    def filesystem(self) -> Any:
+    def filesystem(self) -> FileSystem:
         """Returns the objects as an Arrow file system."""
         return filesystem_over(self)
 

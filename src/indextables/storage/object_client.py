@@ -1,4 +1,4 @@
-"""From a URI and options to obstore's client: which option goes where, and which endpoints to mistrust."""
+"""Makes obstore's client from a location and options, and translates obstore's errors."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ _ENDPOINT_OPTIONS: Final = (
 _PASSED_ON: Final = frozenset({"client_options", "retry_config", "credential_provider"})
 
 
-def custom_endpoint(location: Location, options: Mapping[str, Any]) -> str | None:
-    """Returns the server that the user put in the place of the cloud's own, from options or environment."""
+def custom_endpoint(location: Location, options: Mapping[str, object]) -> str | None:
+    """Returns the server that options or environment name instead of the cloud's own; None if they do not."""
     given = {name.lower(): value for name, value in options.items()}
     for name in _ENDPOINT_OPTIONS:
         if value := given.get(name):
@@ -74,18 +74,18 @@ def custom_endpoint(location: Location, options: Mapping[str, Any]) -> str | Non
     return None
 
 
-def make_client(location: Location, options: Mapping[str, Any]) -> Any:
-    """Returns Obstore's client for this place.
+def make_client(location: Location, options: Mapping[str, object]) -> clients.ObjectStore:
+    """Returns obstore's client for this location, without making a request.
 
-    No request is made. ConfigError for an option it does not have.
+    Raises ConfigError for an option that obstore does not have.
     """
     config, client_options, passed_on = _sorted_options(options)
     endpoint = custom_endpoint(location, options)
     if endpoint is not None and endpoint.startswith("http://"):
-        # whoever writes http:// has already decided
+        # The user who writes http:// wants it.
         client_options.setdefault("allow_http", True)
     prefix = location.path or None
-    make: Any  # three constructors that differ only in the options they know
+    make: Any  # three constructors that differ only in their options
     try:
         match location.family:
             case "s3":
@@ -97,25 +97,28 @@ def make_client(location: Location, options: Mapping[str, Any]) -> Any:
                 make = clients.AzureStore
                 if account:
                     config["account_name"] = account
-        return make(container, prefix=prefix, config=config, client_options=client_options, **passed_on)
+        client: clients.ObjectStore = make(
+            container, prefix=prefix, config=config, client_options=client_options, **passed_on
+        )
     except UnknownConfigurationKeyError as error:
         raise ConfigError(
-            f"{location.family}:// has no such option: {_headline(error)}",
+            f"a table at {location.family}:// does not have this option: {_headline(error)}",
             hint="options are obstore's: endpoint, region, access_key_id, secret_access_key, allow_http, …",
         ) from error
     except (BaseError, OSError, ValueError, TypeError) as error:
         raise StorageError(
             f"cannot set up {location.family}://{location.authority}: {_headline(error)}",
-            hint="give credentials and endpoint as options, or in the environment",
+            hint="give credentials and endpoint in storage_options or in the environment",
         ) from error
+    return client
 
 
 def _sorted_options(
-    options: Mapping[str, Any],
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    config: dict[str, Any] = {}
-    passed_on = {name: value for name, value in options.items() if name in _PASSED_ON}
-    client: dict[str, Any] = dict(passed_on.pop("client_options", None) or {})
+    options: Mapping[str, object],
+) -> tuple[dict[str, object], dict[str, object], dict[str, object]]:
+    config: dict[str, object] = {}
+    passed_on: dict[str, Any] = {name: options[name] for name in options if name in _PASSED_ON}
+    client: dict[str, object] = dict(passed_on.pop("client_options", None) or {})
     for name, value in options.items():
         if name.lower() in _CLIENT_OPTIONS:
             client[name.lower()] = value
@@ -128,27 +131,27 @@ def _headline(error: BaseException) -> str:
     return str(error).partition("\n")[0]
 
 
-# Obstore's errors as this library's, so that 'not found' and 'exists' mean exactly that.
+# Obstore's errors as errors of this library, of which 'not found' and 'exists' mean exactly that.
 
-# A 404 about these is not about the object: a wrong bucket must not look like a missing file.
+# A 404 with one of these texts is about the bucket, which must not look like a missing object.
 _NO_CONTAINER: Final = ("NoSuchBucket", "ContainerNotFound", "bucket does not exist")
 
 _CODE: Final = re.compile(r"<Code>([^<]+)</Code>")
 _MESSAGE: Final = re.compile(r"<Message>([^<]+)</Message>")
-# A sign of what is wrong, and what to do about it; the first that is found.
+# Patterns of what went wrong, and what to do about it; the first pattern that matches counts.
 _ADVICE: Final = (
     ("|".join(_NO_CONTAINER), "create the bucket, or check its name, region and endpoint"),
     (
         r"(?i)access.?denied|forbidden|unauthori[sz]ed|signature|access.?key|token|credential",
-        "check the credentials: storage_options, or those of the environment",
+        "check the credentials in storage_options or in the environment",
     ),
     (r"error sending request|dns error|timed out", "check the endpoint and the network"),
 )
 
 
 @contextmanager
-def reading(key: str) -> Iterator[None]:
-    """Obstore's errors as ours: 'not found' only if the object is what was not found."""
+def translated_read(key: str) -> Iterator[None]:
+    """Raises errors of a read as StorageError, and ObjectNotFoundError only if the object itself is missing."""
     try:
         yield
     except FileNotFoundError as error:
@@ -160,8 +163,8 @@ def reading(key: str) -> Iterator[None]:
 
 
 @contextmanager
-def writing(key: str) -> Iterator[None]:
-    """The same for writes, where nothing means 'not found' and a broken condition means 'exists'."""
+def translated_write(key: str) -> Iterator[None]:
+    """Raises errors of a write as StorageError, and a failed condition as ObjectExistsError."""
     try:
         yield
     except (AlreadyExistsError, PreconditionError, FileExistsError) as error:
@@ -169,7 +172,7 @@ def writing(key: str) -> Iterator[None]:
     except (NotSupportedError, NotImplementedError) as error:
         raise ReadOnlyStoreError(
             f"this store cannot write {key!r} exclusively: {_first_line(error)}",
-            hint="do not switch conditional writes off (conditional_put)",
+            hint="do not switch off conditional writes (the option conditional_put)",
             key=key,
         ) from error
     except (BaseError, OSError, ValueError) as error:
@@ -178,17 +181,14 @@ def writing(key: str) -> Iterator[None]:
 
 def _failure(key: str, error: BaseException) -> StorageError:
     if isinstance(error, InvalidPathError):
-        hint: str | None = "rename or delete that object: no key can name it"
+        hint: str | None = "rename or delete this object, because no key can name it"
     else:
-        hint = next((advice for sign, advice in _ADVICE if re.search(sign, str(error))), None)
+        hint = next((advice for pattern, advice in _ADVICE if re.search(pattern, str(error))), None)
     return StorageError(f"{key!r}: {_first_line(error)}", hint=hint, key=key)
 
 
 def _first_line(error: BaseException) -> str:
-    """Returns what the server said, if it said so in XML.
-
-    Else what obstore says, without its debug text.
-    """
+    """Returns what the server said if it said it in XML, else obstore's text without details for debugging."""
     said = str(error).partition("\n\nDebug source")[0]
     code, message = _CODE.search(said), _MESSAGE.search(said)
     if code is not None:

@@ -21,7 +21,7 @@ from indextables.core.types import (
     is_float,
     schema_to_arrow,
 )
-from indextables.storage.base import writing_file
+from indextables.storage.base import translated_file_write
 
 _OPTIONS: Final[dict[str, Any]] = {
     "compression": "zstd",
@@ -59,7 +59,7 @@ class ParquetSplit:
         self.rows = 0
         self._arrow_schema = schema_to_arrow(schema)
         statistics = columns_with_statistics(schema, nan)
-        with writing_file(key):
+        with translated_file_write(key):
             filesystem.create_dir(key.rpartition("/")[0], recursive=True)
             self._file = filesystem.open_output_stream(key)
             self._writer = pq.ParquetWriter(
@@ -73,13 +73,13 @@ class ParquetSplit:
 
     def write(self, rows: pa.Table) -> None:
         """Writes these rows as one row group."""
-        with writing_file(self.key):
+        with translated_file_write(self.key):
             self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
         self.rows += rows.num_rows
 
     def close(self) -> FileWritten:
         """Writes the footer; the file is complete after this, but may not be on the disk yet."""
-        with writing_file(self.key):
+        with translated_file_write(self.key):
             self._writer.close()
             size = self.size
             self._file.close()
