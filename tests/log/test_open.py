@@ -276,7 +276,7 @@ def test_a_hint_above_all_versions_means_that_the_end_is_lost(store):
     """It was written after the version it names; opening without the rest would hide rows."""
     assert opened(store).version == 25
     store.put(HINT, b'{"version":30}')
-    with pytest.raises(LogCorruptedError, match="goes to version 30, and ends at 25") as caught:
+    with pytest.raises(LogCorruptedError, match="goes to version 30, but ends at 25") as caught:
         opened(store)
     assert caught.value.version == 30
     (problem,) = check_log(TransactionLog(store)).problems

@@ -497,7 +497,7 @@ CHECKPOINT = "000000000000000001.checkpoint.json"
 def test_a_manual_copy_cut_short_is_refused_by_everybody(table: RealTable, tmp_path: Path, names):
     """Version 0 of a repaired log has no splits; it says that there is a version 1."""
     half = half_copied(table, tmp_path, *names)
-    with pytest.raises(LogCorruptedError, match="goes to version 1, and ends at 0"):
+    with pytest.raises(LogCorruptedError, match="goes to version 1, but ends at 0"):
         half.snapshot()
     with pytest.raises(LogCorruptedError, match="goes to version 1"):
         add_to(half, new_split(half.root, 900))

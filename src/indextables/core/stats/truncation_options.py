@@ -209,7 +209,7 @@ def _path(setting: ColumnSetting) -> FieldPath:
 
 
 def _folded(path: FieldPath) -> FieldPath:
-    return tuple(part.lower() for part in path)
+    return tuple(name.lower() for name in path)
 
 
 def _strategies(config: Config) -> Iterator[str]:

@@ -88,16 +88,20 @@ def schema_from_json(text: str) -> StructType:
     return schema
 
 
-def _loads(text: str) -> Any:
+def _loads(text: str) -> object:
+    found: object
     try:
-        return orjson.loads(text)
+        found = orjson.loads(text)
     except orjson.JSONDecodeError:  # Python's own reader accepts more than JSON allows
-        return json.loads(text)
+        found = json.loads(text)
+    return found
 
 
-def _type_from_json(value: Any, name: str) -> DataType:
+def _type_from_json(value: object, name: str) -> DataType:
     if isinstance(value, str):
         return _named_type(value, name)
+    if not isinstance(value, dict):
+        raise TypeError(value)
     match value["type"]:
         case "struct":
             return StructType(tuple(_field_from_json(f) for f in value["fields"]))

@@ -170,7 +170,7 @@ def type_name(dtype: DataType) -> str:
 
 # Columns by name: paths, the leaves of a schema, and looking one up.
 
-_NAME_PART: Final = re.compile(r"((?:`((?:[^`]|``)+)`|([^`.]+))(?:\.|$))")
+_NAME: Final = re.compile(r"((?:`((?:[^`]|``)+)`|([^`.]+))(?:\.|$))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,14 +204,14 @@ def parse_path(text: str) -> FieldPath:
     >>> parse_path("a.b"), parse_path("`a.b`.c"), parse_path("`odd``name`")
     (('a', 'b'), ('a.b', 'c'), ('odd`name',))
     """
-    parts = _NAME_PART.findall(text)
-    if not text or "".join(whole for whole, _, _ in parts) != text or text.endswith("."):
+    names = _NAME.findall(text)
+    if not text or "".join(whole for whole, _, _ in names) != text or text.endswith("."):
         raise UnknownColumnError(
             f"{text!r} is not a column name",
             hint="write a nested field as a.b; put a name that has a dot itself in backticks: `a.b`",
             column=text,
         )
-    return tuple(quoted.replace("``", "`") if quoted else plain for _, quoted, plain in parts)
+    return tuple(quoted.replace("``", "`") if quoted else plain for _, quoted, plain in names)
 
 
 def path_text(path: FieldPath) -> str:
@@ -220,7 +220,7 @@ def path_text(path: FieldPath) -> str:
     >>> path_text(("a.b", "c"))
     '`a.b`.c'
     """
-    return ".".join(_quoted(part) if re.search(r"[.`]", part) else part for part in path)
+    return ".".join(_quoted(name) if re.search(r"[.`]", name) else name for name in path)
 
 
 def _quoted(name: str) -> str:
@@ -233,8 +233,8 @@ def resolve(
     """Returns the path as the schema spells it, and its type; a struct can be looked up, too."""
     current: DataType = schema
     found: FieldPath = ()
-    for part in path:
-        f = _child(current, part, case_sensitive=case_sensitive)
+    for name in path:
+        f = _child(current, name, case_sensitive=case_sensitive)
         if f is None:
             raise _unknown(schema, path)
         found, current = (*found, f.name), f.type

@@ -152,8 +152,8 @@ def read_hint(store: LogStore, names: LogNames) -> int | None:
     except orjson.JSONDecodeError:
         hint = None
     except StorageError as error:
-        # no warning: if it is the store that fails, the listing will say so
-        _logger.info("%s cannot be read, the log is listed instead: %s", names.hint, error.message)
+        # This is no warning, because a store that fails will also fail to list the log.
+        _logger.info("%s cannot be read; the log is listed instead: %s", names.hint, error.message)
         return None
     version = hint.get("version") if isinstance(hint, dict) else None
     if not isinstance(version, int) or isinstance(version, bool) or not 0 <= version < 10**18:
@@ -241,10 +241,11 @@ def _first_listing(store: LogStore, names: LogNames, version: int | None) -> Lis
 
 
 def _full_listing(store: LogStore, names: LogNames, hint: int | None) -> Listing:
-    """Returns every file of the log. One that must be there, and that the store does not list yet, is added.
+    """Returns every file of the log; a commit that must exist is added even if the store does not list it yet.
 
-    LogCorruptedError if the log ends before the version that it says itself it goes to: a checkpoint is pointed
-    to once it is there, and the first commit of a repaired log names the last. Rows would be missing.
+    Raises LogCorruptedError if the log ends before a version that must exist, since rows would be missing then.
+    Such a version is the one in the hint, which is written after its checkpoint, and the last version of a
+    repaired log, which its first commit names.
     """
     for last_try in (False, True):
         listing = list_log(store, names)
@@ -255,12 +256,12 @@ def _full_listing(store: LogStore, names: LogNames, hint: int | None) -> Listing
             return listing
         if last_try and (found := tuple(_fetch(store, names, promised))):
             return replace(listing, commits={**listing.commits, promised: found})
-        hint = read_hint(store, names)  # the log may have been replaced between the two looks
+        hint = read_hint(store, names)  # the log may have been replaced in the meantime
     raise _cut_short(listing, promised)
 
 
 def _promised(store: LogStore, listing: Listing, hint: int | None) -> int:
-    """Returns the newest version that must be there, by what the log says of itself."""
+    """Returns the newest version that must exist, by the hint and by the first commit of a repaired log."""
     promised = -1 if hint is None else hint
     if listing.newest == 0 and listing.commits:
         with suppress(LogCorruptedError, ObjectNotFoundError):
@@ -271,9 +272,9 @@ def _promised(store: LogStore, listing: Listing, hint: int | None) -> int:
 def _cut_short(listing: Listing, promised: int) -> LogCorruptedError:
     name = listing.names.commit(promised, listing.width).rpartition("/")[2]
     return LogCorruptedError(
-        f"{name} is missing: the log says that it goes to version {promised}, and ends at {listing.newest}",
-        hint="restore what is missing, for example by copying the log again; only if you know that nothing "
-        f"is, delete {listing.names.hint}",
+        f"{name} is missing: the log says that it goes to version {promised}, but ends at {listing.newest}",
+        hint="restore what is missing, for example by copying the log again; delete "
+        f"{listing.names.hint} only if you know that nothing is missing",
         file=name,
         line=0,
         version=promised,

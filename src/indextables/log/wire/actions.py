@@ -24,7 +24,7 @@ COMMIT_TRAILER: Final = "commitTrailer"
 MERGE_ON_READ: Final = "mergeOnRead"
 """Reader feature: a slice may have delta files, whose rows replace those of older files."""
 BEING_REPLACED: Final = "beingReplaced"
-"""Writer feature nobody has: the log is about to be exchanged for its repair, so no commit may follow."""
+"""Writer feature that no writer has: a repaired log is about to take the place of this one, so nobody may commit."""
 READER_FEATURES: Final = frozenset({MERGE_ON_READ})
 WRITER_FEATURES: Final = frozenset({COMMIT_TRAILER, MERGE_ON_READ})
 PARQUET_FORMAT: Final[Mapping[str, Any]] = {"provider": "parquet", "options": {}}
@@ -140,11 +140,11 @@ class CommitInfo:
 REPAIR: Final = "REPAIR"
 """The operation of the commits of a repaired log."""
 LAST_VERSION: Final = "lastVersion"
-"""In the first commit of a repaired log: the version without which this log is only a part of itself."""
+"""A parameter of the first commit of a repaired log: its last version, without which the log is incomplete."""
 
 
 def last_version(first: CommitInfo | None) -> int:
-    """Returns the version a log must have at least, by what its first commit says; 0 if it says nothing."""
+    """Returns the version that a log must have, as its first commit says; 0 if it does not say any."""
     found = first.parameters.get(LAST_VERSION) if first and first.operation == REPAIR else None
     return found if isinstance(found, int) and not isinstance(found, bool) else 0
 
@@ -168,9 +168,9 @@ def check_writable(protocol: Protocol) -> None:
     check_readable(protocol)
     if BEING_REPLACED in protocol.writer_features:
         raise LogReplacedError(
-            "the log of this table is being replaced by its repair, and takes no commit until that is done",
-            hint="try again in a moment; if the replacement died, run it again (repair --replace) or take it "
-            "back (repair --undo)",
+            "the log of this table is being replaced by a repaired one and takes no commits until that is done",
+            hint="try again in a moment; if the replacement has failed, run it again (repair --replace) or take "
+            "it back (repair --undo)",
         )
     _check("written", protocol.min_writer, WRITER_VERSION, protocol.writer_features, WRITER_FEATURES)
 

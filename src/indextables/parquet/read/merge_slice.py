@@ -134,8 +134,8 @@ def read_piece(
 ) -> Iterator[pa.RecordBatch]:
     """Returns the rows of a slice, as a query sees them, for which the predicate is TRUE.
 
-    They come in the order of their commits, and within a file in the order of its rows. Delta files are in
-    memory meanwhile; in the mode COLUMNS, the needed columns of all files are.
+    They come in the order of their commits, and within a file in the order of its rows. The delta files are in
+    memory during the merge; in the mode COLUMNS, the needed columns of all files are.
     """
     if piece.mode is MergeMode.COLUMNS:
         return combined_rows(request, piece, filesystem, recorder)

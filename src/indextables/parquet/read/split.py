@@ -259,7 +259,7 @@ def open_split(filesystem: FileSystem, split: Split, recorder: Recorder) -> pq.P
     except FileNotFoundError as error:
         raise ObjectNotFoundError(
             f"the data file {split.path!r} is in the log, but not in the store",
-            hint="Table.check() lists every such file; a version older than the last vacuum cannot be read",
+            hint="Table.check() lists all missing files; a version older than the last vacuum cannot be read",
             key=split.path,
         ) from error
     except (pa.ArrowException, OSError) as error:

@@ -103,7 +103,7 @@ def conform(batches: Iterable[pa.RecordBatch], target: StructType) -> Iterator[p
 
 
 def _check_text(column: pa.Array, field: Field) -> None:
-    """SchemaMismatchError for text that is none: Arrow takes any bytes, and other engines refuse the file."""
+    """Raises SchemaMismatchError for text that is not UTF-8: Arrow writes any bytes, but other engines refuse the file."""
     try:
         column.validate(full=True)
     except pa.ArrowInvalid as error:
