@@ -111,7 +111,7 @@ def test_pieces_hold_what_has_to_be_merged(sliced):
     """One for each slice whose rows a log may change; files and logs in order of their commits."""
     found = plan(sliced)
     assert [
-        (p.group, "".join(f.path for f in p.files), "".join(f.path for f in p.logs), p.mode)
+        (p.file_group, "".join(f.path for f in p.files), "".join(f.path for f in p.logs), p.mode)
         for p in found.pieces
     ] == [("g1", "ab", "bc", "record"), ("g2", "d", "e", "record")]
     assert plan(sliced, "n = 55").pieces == ()

@@ -110,13 +110,13 @@ def plan_compact(snapshot: Snapshot, condition: Condition, threshold: Threshold)
     return CompactPlan(
         tuple(
             Piece(
-                group,
+                name,
                 tuple(split for split in splits if split.block != "delete"),
                 tuple(split for split in splits if split.is_log),
                 rule.mode,
                 rule.key,
             )
-            for group, splits in found.items()
+            for name, splits in found.items()
         )
     )
 
@@ -132,7 +132,7 @@ def _exchange(piece: Piece, new: Written) -> Group:
     seq = max(split.seq for split in files)
     removes = (Remove(split.path, data_change=False) for split in files)
     adds = (
-        replace(add, data_change=False, seq=seq, file_group=piece.group, kind="base")
+        replace(add, data_change=False, seq=seq, file_group=piece.file_group, kind="base")
         for add in new.adds
     )
     metrics = {
@@ -142,7 +142,7 @@ def _exchange(piece: Piece, new: Written) -> Group:
         **{name: new.metrics.get(name, 0) for name in _OUTPUT},
     }
     inputs = frozenset(split.path for split in files)
-    return Group(piece.group, inputs, (*removes, *adds), frozenset({piece.group}), metrics)
+    return Group(piece.file_group, inputs, (*removes, *adds), frozenset({piece.file_group}), metrics)
 
 
 def _files(piece: Piece) -> list[Split]:

@@ -71,8 +71,8 @@ def _names(text: str | None) -> tuple[str, ...]:
 class Piece:
     """The files of one slice that must be merged, in order of `seq`, then of path."""
 
-    group: str
-    """The `fileGroup` of the slice."""
+    file_group: str
+    """The name of the slice."""
     files: tuple[Split, ...]
     """The files whose rows are read."""
     logs: tuple[Split, ...]

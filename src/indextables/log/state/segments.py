@@ -104,7 +104,7 @@ class Layout:
         return self.hollow or any(member.has_hollow for member in self.members.values())
 
     def divide(self, value: dict[str, object]) -> tuple[dict[str, object], dict[str, object]]:
-        """Returns what the type has fields for in a JSON object, and what it has no fields for, at any depth."""
+        """Returns the members of a JSON object that the type has fields for, and all others, at any depth."""
         known: dict[str, object] = value
         odd: dict[str, object] = {}
         if not value.keys() <= self.members.keys():

@@ -330,7 +330,7 @@ class Snapshot:
         return replace(self, state=state, excerpt=chosen.hexdigest())
 
     def unsliced(self) -> Snapshot:
-        """Returns this version as if it had no slices: no file is in a slice, or a base or delta file."""
+        """Returns this version with every file as a slice of its own, without `fileGroup`, kind and block."""
         rows = self.files()
         for name in ("file_group", "kind", "block"):
             at = rows.schema.get_field_index(name)

@@ -107,9 +107,9 @@ def newer_mask(found: Numbers, row_seq: npt.ArrayLike, newest: Numbers) -> Mask:
 
 
 def surely_distinct(keys: pa.Table | pa.RecordBatch) -> bool:
-    """Returns True only if no two rows have the same key; False if that would take an index to find out.
+    """Returns True only if no two rows have the same key, and False if that is not known without an index.
 
-    Sorting is ten times as fast as an index, but works for a single column of numbers only.
+    Keys of a single column of numbers are sorted, which is ten times as fast as an index.
     """
     if keys.num_columns != 1:
         return False

@@ -117,7 +117,7 @@ def plain_files(plan: Plan) -> FileMask:
     """
     if not plan.pieces:
         return plan.rows
-    merged = pa.array([piece.group for piece in plan.pieces], pa.string())
+    merged = pa.array([piece.file_group for piece in plan.pieces], pa.string())
     return plan.bare & ~as_mask(pc.is_in(plan.snapshot.column("file_group"), value_set=merged))
 
 
@@ -132,7 +132,7 @@ def units_of(plan: Plan, *, without: FileMask | None = None) -> list[Unit]:
         return list(plan.files if without is None else plan.snapshot.splits(plan.rows & ~without))
     wanted = plan.bare if plan.pieces else plan.rows
     wanted = wanted if without is None else wanted & ~without
-    beside: dict[str, list[Split]] = {piece.group: [] for piece in plan.pieces}
+    beside: dict[str, list[Split]] = {piece.file_group: [] for piece in plan.pieces}
     ranks: dict[str, int] = {}
     units: list[tuple[int, Unit]] = []
     first_files = slices.first_files[plan.mask].tolist()
@@ -143,7 +143,7 @@ def units_of(plan: Plan, *, without: FileMask | None = None) -> list[Unit]:
             beside[name].append(split)
         elif is_wanted:
             units.append((rank, split))
-    units += [(ranks[p.group], _with_files(p, beside[p.group])) for p in plan.pieces]
+    units += [(ranks[p.file_group], _with_files(p, beside[p.file_group])) for p in plan.pieces]
     return [unit for _, unit in sorted(units, key=itemgetter(0))]
 
 
