@@ -12,13 +12,10 @@ from indextables.errors import MissingDependencyError
 
 
 def local_session(name: str, *, cores: int = 2, memory: str = "2g") -> SparkSession:
-    """Returns a quiet session on this machine's cores.
-
-    One clear error where there is no Java for it.
-    """
-    if _java() is None:  # Spark's script would add lines of its own to ours
+    """Returns a quiet session on this machine's cores; MissingDependencyError if there is no Java for it."""
+    if _java() is None:  # Spark's script would print its own lines beside the error
         raise _java_is_missing()
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark warns about the host's name
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # without it Spark warns about the host's name
     builder = (
         SparkSession.builder.master(f"local[{cores}]")
         .appName(name)
@@ -41,14 +38,14 @@ def local_session(name: str, *, cores: int = 2, memory: str = "2g") -> SparkSess
 
 
 def _java() -> str | None:
-    """Returns the program that Spark's script would run: the one of JAVA_HOME if that is set, else the first found."""
+    """Returns the program that Spark's script would run: JAVA_HOME's if that is set, else the first one found."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which(os.path.join(home, "bin", "java") if home else "java")  # noqa: PTH118
 
 
 def _java_is_missing() -> MissingDependencyError:
     home = os.environ.get("JAVA_HOME")
-    where = f", and JAVA_HOME={home} is none" if home else ""
+    where = f", and JAVA_HOME={home} has none" if home else ""
     return MissingDependencyError(
         f"Spark did not start: it needs Java 17 or newer{where}",
         hint="install one (Debian: apt install openjdk-17-jre-headless) or set JAVA_HOME",

@@ -1,16 +1,18 @@
 """`indextables.enable(spark)`: tables work in a session as Spark's own sources do.
 
-Only the last step of each call chain is replaced (`load`, `table`, `sql`), once per class, and each
-replacement acts on tables of ours only: everything else goes to Spark as it came.
+Only the last method of each call chain is replaced (`load`, `table`, `sql`), once for each class. Each
+replacement acts on tables of this library only and hands everything else to Spark as it came.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.readwriter import DataFrameReader
+from pyspark.sql.types import StructType
 
 from indextables.engines.spark import writers as write_capture
 from indextables.engines.spark.jvm import callbacks
@@ -19,14 +21,34 @@ from indextables.engines.spark.place.tables import is_ours
 from indextables.engines.spark.scan.explain_labels import describing
 from indextables.engines.spark.scan.lost_files import unreadable_file
 from indextables.engines.spark.scan.reader import one_path, read_table, refuse_schema
-from indextables.engines.spark.sql import path_of_name, run_sql
+from indextables.engines.spark.sql import Parameters, path_of_name, run_sql
 from indextables.errors import IndexTablesError
 
+if TYPE_CHECKING:
+    from pyspark.sql._typing import OptionalPrimitiveType
 
-def enable(spark: Any) -> Any:
-    """Returns the same session, able to read, write and query tables; calling it again changes nothing.
+Session = TypeVar("Session")
 
-    On Spark Connect it reads tables and runs commands on them; what does not work says so.
+
+def enable(spark: Session) -> Session:
+    """Makes tables readable, writable and queryable in a Spark session; calling it again changes nothing.
+
+    On Spark Connect, tables can be read and commands run on them. What does not work there says so.
+
+    Args:
+        spark: The session.
+
+    Returns:
+        The same session.
+
+    Raises:
+        IndexTablesError: `spark` is not a session.
+
+    Example:
+        >>> import indextables as it
+        >>> from pyspark.sql import SparkSession
+        >>> spark = it.enable(SparkSession.builder.getOrCreate())  # doctest: +SKIP
+        >>> spark.sql("SELECT count(*) FROM indextables.`/data/trips` WHERE km > 5")  # doctest: +SKIP
     """
     if type(spark).__module__.startswith("pyspark.sql.connect."):
         _install_connect()
@@ -47,28 +69,28 @@ def enable(spark: Any) -> Any:
 
 
 def _install_connect() -> None:
-    # It needs packages that a classic session does not.
+    # Connect needs packages that a classic session does not.
     from indextables.engines.spark.connect.session import install  # noqa: PLC0415
 
     install()
 
 
-def _load(original: Any) -> Any:
+def _load(original: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
     def load(
-        self: Any,
-        path: Any = None,
-        format: Any = None,  # noqa: A002
-        schema: Any = None,
-        **options: Any,
+        self: DataFrameReader,
+        path: str | list[str] | None = None,
+        format: str | None = None,  # noqa: A002
+        schema: StructType | str | None = None,
+        **options: OptionalPrimitiveType,
     ) -> DataFrame:
-        # As PySpark does it, so that every order of calls and every form of argument works.
+        # as PySpark does it, so that calls in any order and arguments in any form work
         if format is not None:
             self.format(format)
         if schema is not None:
             self.schema(schema)
         self.options(**options)
         if not is_ours(self._jreader.source()):
-            return original(self, path)  # type: ignore[no-any-return]
+            return original(self, path)
         refuse_schema(is_given=self._jreader.userSpecifiedSchema().isDefined())
         given = options_of(self._jreader)
         return read_table(self._spark, one_path(path, given), given)
@@ -76,33 +98,38 @@ def _load(original: Any) -> Any:
     return load
 
 
-def _reader_table(original: Any) -> Any:
-    def table(self: Any, tableName: str) -> DataFrame:  # noqa: N803
+def _reader_table(original: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
+    def table(self: DataFrameReader, tableName: str) -> DataFrame:  # noqa: N803
         path = path_of_name(self._spark, tableName)
         if path is None:
-            return original(self, tableName)  # type: ignore[no-any-return]
+            return original(self, tableName)
         return read_table(self._spark, path, options_of(self._jreader))
 
     return table
 
 
-def _session_table(original: Any) -> Any:
-    def table(self: Any, tableName: str) -> DataFrame:  # noqa: N803
+def _session_table(original: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
+    def table(self: SparkSession, tableName: str) -> DataFrame:  # noqa: N803
         path = path_of_name(self, tableName)
         return original(self, tableName) if path is None else read_table(self, path)
 
     return table
 
 
-def _sql(original: Any) -> Any:
-    def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:  # noqa: N803
+def _sql(original: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
+    def sql(
+        self: SparkSession,
+        sqlQuery: str,  # noqa: N803
+        args: Parameters | None = None,
+        **kwargs: object,
+    ) -> DataFrame:
         return run_sql(self, lambda: original(self, sqlQuery, args, **kwargs), sqlQuery, args, kwargs)
 
     return sql
 
 
-def _explain(original: Any) -> Any:
-    def explain(self: Any, *args: Any, **kwargs: Any) -> None:
+def _explain(original: Callable[..., None]) -> Callable[..., None]:
+    def explain(self: ClassicDataFrame, *args: object, **kwargs: object) -> None:
         with describing(self._jdf.queryExecution()):
             original(self, *args, **kwargs)
 

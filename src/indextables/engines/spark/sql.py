@@ -1,11 +1,12 @@
-"""`spark.sql`: statements that touch a table of ours; every other one reaches Spark untouched."""
+"""`spark.sql`: statements that touch a table of this library; every other one reaches Spark untouched."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, TypeAlias
 
+from py4j.java_gateway import JavaObject
 from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -30,12 +31,14 @@ from indextables.errors import IndexTablesError
 from indextables.log.transaction_log import TransactionLog
 from indextables.sql import commands
 
+Parameters: TypeAlias = Mapping[str, object] | Sequence[object]
+"""The values of a statement's parameters, by their names or in their order."""
 _LEVEL: Final = "storagelevel"
 
 
 @dataclass(frozen=True)
 class SessionContext:
-    """What our own commands need, from a Spark session."""
+    """What the statements of this library need, from a Spark session."""
 
     session: SparkSession
 
@@ -49,7 +52,7 @@ class SessionContext:
         return open_table(self.session, location).log
 
     def executor(self, location: str) -> SparkExecutor:
-        """Spark itself, for the heavy work."""
+        """Returns Spark itself, for the heavy work."""
         return spark_executor(self.session, location)
 
 
@@ -57,10 +60,10 @@ def run_sql(
     session: SparkSession,
     to_spark: Callable[[], DataFrame],
     text: str,
-    args: Any,
+    args: Parameters | None,
     frames: Mapping[str, object],
 ) -> DataFrame:
-    """Returns the result of a statement; `to_spark` hands it over as it came."""
+    """Returns the result of a statement; `to_spark` runs it unchanged in Spark."""
     if not commands.may_be_ours(text):
         return to_spark()
     found = commands.find(text)
@@ -77,11 +80,8 @@ def run_sql(
             formatter.clear()
 
 
-def path_of_name(session: SparkSession, name: Any) -> str | None:
-    """Returns the path in ``indextables.`path` ``, as `spark.table` and the like take it.
-
-    None if it is not ours.
-    """
+def path_of_name(session: SparkSession, name: object) -> str | None:
+    """Returns the path in ``indextables.`path` ``, as `spark.table` and the like take it; None for other names."""
     if not isinstance(name, str) or not commands.may_be_ours(name):
         return None
     try:
@@ -90,15 +90,12 @@ def path_of_name(session: SparkSession, name: Any) -> str | None:
         return None
 
 
-def _parser(session: SparkSession) -> Any:
+def _parser(session: SparkSession) -> JavaObject:
     return session._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
 
 
-def _parse(session: SparkSession, text: str, args: Any) -> Any | None:
-    """Returns the parsed statement.
-
-    None if it does not parse, so that Spark says why in its own words.
-    """
+def _parse(session: SparkSession, text: str, args: Parameters | None) -> JavaObject | None:
+    """Returns the parsed statement; None if it does not parse, so that Spark says why in its own words."""
     try:
         if not args:
             return _parser(session).parsePlan(text)
@@ -107,10 +104,10 @@ def _parse(session: SparkSession, text: str, args: Any) -> Any | None:
         return None
 
 
-def _parameters(session: SparkSession, args: Any) -> Any:
+def _parameters(session: SparkSession, args: Parameters) -> JavaObject:
     tools = jvm_tools()
 
-    def expression(value: Any) -> Any:
+    def expression(value: object) -> JavaObject:
         return session._jsparkSession.expression(_to_java_column(sf.lit(value)))  # noqa: SLF001
 
     package = "org.apache.spark.sql.catalyst.parser"
@@ -123,8 +120,8 @@ def _parameters(session: SparkSession, args: Any) -> Any:
     return tools.lookup(f"{package}.PositionalParameterContext")(tools.seq(map(expression, args)))
 
 
-def _run(session: SparkSession, plan: Any) -> DataFrame | None:
-    """Returns the result of a statement that touches a table of ours; None if it does not."""
+def _run(session: SparkSession, plan: JavaObject) -> DataFrame | None:
+    """Returns the result of a statement that touches a table of this library; None if it touches none."""
     name = plan.nodeName()
     if name == "CreateTempViewUsing":
         return _view_using(session, plan) if is_ours(plan.provider()) else None
@@ -137,18 +134,18 @@ def _run(session: SparkSession, plan: Any) -> DataFrame | None:
     return rewrite(session, plan, rewriter)
 
 
-def _query(session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame | None:
+def _query(session: SparkSession, plan: JavaObject, rewriter: Rewriter) -> DataFrame | None:
     rewritten = rewriter.rewrite(plan)
     return frame_of(session, rewritten) if rewriter.replaced else None
 
 
-def _explain(session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame | None:
+def _explain(session: SparkSession, plan: JavaObject, rewriter: Rewriter) -> DataFrame | None:
     refuse_explained_change(session, plan.logicalPlan())
     refuse_catalog_statement(session, plan.logicalPlan())
     inner = rewriter.rewrite(plan.logicalPlan())
     if not rewriter.replaced:
         return None
-    # As Spark's command does it, except that the plan is known while it is printed.
+    # as Spark's command does it, except that the scans can be counted while the plan is printed
     skip = jvm_tools().lookup("org.apache.spark.sql.execution.CommandExecutionMode").SKIP()
     execution = session._jsparkSession.sessionState().executePlan(inner, skip)  # noqa: SLF001
     try:
@@ -158,8 +155,8 @@ def _explain(session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame 
         return frame_of(session, plan.copy(inner, plan.mode()))  # says what is wrong with the query
 
 
-def _view(session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame | None:
-    """Spark keeps the text of a view, which would not resolve later: keep the plan instead."""
+def _view(session: SparkSession, plan: JavaObject, rewriter: Rewriter) -> DataFrame | None:
+    """Creates a temporary view that keeps its plan, because the text Spark keeps would not resolve later."""
     rewritten = rewriter.rewrite(plan.plan())
     if not rewriter.replaced:
         return None
@@ -172,8 +169,8 @@ def _view(session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame | N
     return nothing(session)
 
 
-def _cached(session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame | None:
-    """CACHE TABLE … AS SELECT: a temporary view that keeps its plan, as `_view` makes one, then cached."""
+def _cached(session: SparkSession, plan: JavaObject, rewriter: Rewriter) -> DataFrame | None:
+    """Runs CACHE TABLE … AS SELECT: caches a temporary view that keeps its plan, as `_view` makes one."""
     rewritten = rewriter.rewrite(plan.plan())
     if not rewriter.replaced:
         return None
@@ -190,26 +187,28 @@ def _cached(session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame |
     return nothing(session)
 
 
-def _described(session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame | None:
+def _described(session: SparkSession, plan: JavaObject, rewriter: Rewriter) -> DataFrame | None:
     inner = rewriter.rewrite(plan.plan())
     return frame_of(session, plan.copy(plan.queryText(), inner)) if rewriter.replaced else None
 
 
-def _permanent_view(_session: SparkSession, plan: Any, rewriter: Rewriter) -> DataFrame | None:
+def _permanent_view(_session: SparkSession, plan: JavaObject, rewriter: Rewriter) -> DataFrame | None:
     rewriter.rewrite(plan.query())
     if not rewriter.replaced:
         return None
     raise IndexTablesError(
-        "a permanent view cannot read a table by its path: the catalog keeps its text only",
-        hint="CREATE TEMPORARY VIEW, in each session that needs it",
+        "a permanent view cannot read a table by its path: the catalog keeps only its text",
+        hint="use CREATE TEMPORARY VIEW in each session that needs it",
     )
 
 
-def _view_using(session: SparkSession, plan: Any) -> DataFrame:
+def _view_using(session: SparkSession, plan: JavaObject) -> DataFrame:
     given = jvm_tools().as_java(plan.options())
     options = {str(key): str(given.get(key)) for key in given.keySet().toArray()}
     if plan.userSpecifiedSchema().isDefined():
-        raise IndexTablesError("a view over a table takes the table's columns", hint="leave them out")
+        raise IndexTablesError(
+            "a view over a table takes the table's columns", hint="leave the columns out"
+        )
     path = next((value for key, value in options.items() if key.lower() == "path"), "")
     frame = read_table(session, path, options)
     _register(
@@ -233,7 +232,7 @@ def _register(frame: DataFrame, name: str, *, replace: bool, is_global: bool) ->
             frame.createTempView(name)
 
 
-_REWRITES: Final[Mapping[str, Callable[[SparkSession, Any, Rewriter], DataFrame | None]]] = {
+_REWRITES: Final[Mapping[str, Callable[[SparkSession, JavaObject, Rewriter], DataFrame | None]]] = {
     "ExplainCommand": _explain,
     "CreateViewCommand": _view,
     "CacheTableAsSelect": _cached,

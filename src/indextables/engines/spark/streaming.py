@@ -1,12 +1,13 @@
-"""A Structured Streaming sink: each batch is one commit, and a batch that is run again is none."""
+"""A Structured Streaming sink: each batch is one commit, and a batch that runs again commits nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from indextables.engines.spark.change.writer import SaveMode, Write, execute
@@ -30,28 +31,30 @@ _OF_THE_STREAM = ("checkpointlocation", "queryname")
 
 
 def install() -> None:
-    """`df.writeStream` knows tables of ours; doing it again changes nothing."""
+    """Makes `df.writeStream` take tables of this library; doing it again changes nothing."""
     replace_method(DataStreamWriter, "start", _start)
     replace_method(DataStreamWriter, "toTable", _to_table)
     replace_method(DataStreamReader, "format", _format)
 
 
-def _format(original: Any) -> Any:
-    """`spark.readStream`: Spark would answer with a stack trace that the data source is missing."""
+def _format(
+    original: Callable[..., DataStreamReader],
+) -> Callable[..., DataStreamReader]:
+    """Returns `spark.readStream.format` with an error for tables, instead of a stack trace of a missing source."""
 
-    def read_format(self: Any, source: str) -> Any:
+    def read_format(self: DataStreamReader, source: str) -> DataStreamReader:
         if is_ours(source):
             raise IndexTablesError(
                 "a table of this format cannot be the source of a stream",
-                hint="load it in each batch: foreachBatch, or a scheduled spark.read",
+                hint="load it in each batch, with foreachBatch or a scheduled spark.read",
             )
         return original(self, source)
 
     return read_format
 
 
-def _start(original: Any) -> Any:
-    def start(self: Any, *args: Any, **kwargs: Any) -> Any:
+def _start(original: Callable[..., StreamingQuery]) -> Callable[..., StreamingQuery]:
+    def start(self: DataStreamWriter, *args: object, **kwargs: object) -> StreamingQuery:
         given = arguments_of(original, self, *args, **kwargs)
         collect(self, given)
         if not is_ours(self._jwrite.source()):
@@ -61,8 +64,8 @@ def _start(original: Any) -> Any:
     return start
 
 
-def _to_table(original: Any) -> Any:
-    def to_table(self: Any, *args: Any, **kwargs: Any) -> Any:
+def _to_table(original: Callable[..., StreamingQuery]) -> Callable[..., StreamingQuery]:
+    def to_table(self: DataStreamWriter, *args: object, **kwargs: object) -> StreamingQuery:
         given = arguments_of(original, self, *args, **kwargs)
         parser = self._spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
         path = name_path(self._spark, parser.parseMultipartIdentifier(given["tableName"]))
@@ -74,19 +77,23 @@ def _to_table(original: Any) -> Any:
     return to_table
 
 
-def _into_table(writer: Any, path: str | None, start: Any) -> Any:
+def _into_table(
+    writer: DataStreamWriter, path: str | None, start: Callable[..., StreamingQuery]
+) -> StreamingQuery:
     java = writer._jwrite  # noqa: SLF001
     options = WriteOptions.of(
         {k: v for k, v in options_of(java).items() if k.lower() not in _OF_THE_STREAM}
     )
     location = path or options.path
     if not location:
-        raise ConfigError("a stream is written to a path, and none is given", hint="start('/path')")
+        raise ConfigError(
+            "no path is given for the stream to be written to", hint="pass one: start('/path')"
+        )
     mode = str(java.outputMode().toString()).lower()
     if mode == "update" and not _has_key(writer._spark, location, options):  # noqa: SLF001
         raise ConfigError(
-            "a table without a key takes the output modes append and complete, not update",
-            hint="option('recordKey', 'id') gives a new table a key, by which rows are then updated",
+            "a table without a record key takes the output modes append and complete, not update",
+            hint="option('recordKey', 'id') gives a new table a record key, by which rows are then updated",
         )
     sink = Sink(location, names_in(java.partitioningColumns()), options, _SAVE_MODES[mode])
     # Spark refuses partition columns together with foreachBatch; the table partitions the rows itself.
@@ -107,7 +114,7 @@ def _has_key(session: SparkSession, path: str, options: WriteOptions) -> bool:
 
 
 class Sink:
-    """What each batch of a stream is written with; called by Spark with the batch and its number."""
+    """Writes each batch of a stream; Spark calls it with the batch and its number."""
 
     def __init__(
         self, path: str, partition_by: tuple[str, ...], options: WriteOptions, mode: SaveMode
@@ -118,9 +125,9 @@ class Sink:
         self._mode: SaveMode = "upsert" if options.upsert and mode == "append" else mode
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        """One commit for the batch, whichever attempt this is."""
+        """Commits the batch once, however often Spark tries it."""
         query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-        # The query's id lives in its checkpoint: it is the same after every restart.
+        # the query's id is kept in its checkpoint, so it is the same after every restart
         txn = None if query is None else Txn(query, number)
         execute(
             Write(
@@ -135,10 +142,10 @@ class Sink:
 
     @property
     def _replaces(self) -> Condition | None:
-        """Returns every row, unless the stream itself says less: a batch in complete mode is the whole result.
+        """Returns every row in complete mode, where a batch is the whole result, unless the stream says less.
 
-        The session's partitionOverwriteMode is about other writes. By it, partitions that the result
-        no longer has would stay.
+        The session's partitionOverwriteMode is about other writes. By it, partitions that the result no longer
+        has would stay.
         """
         options = self._options
         is_whole = options.replace_where is None and options.overwrite_mode is None

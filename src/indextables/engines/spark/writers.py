@@ -1,15 +1,17 @@
-"""`df.write` and `df.writeTo`: Spark collects what the chain of calls says, the last call is ours.
+"""`df.write` and `df.writeTo`: Spark collects the chain of calls, and this library carries out the last one.
 
-Only terminal methods are replaced, and each acts on tables of ours only.
+Only terminal methods are replaced, and each acts on tables of this library only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.classic.column import Column as ClassicColumn
 from pyspark.sql.classic.column import _to_java_column
 from pyspark.sql.merge import MergeIntoWriter
 from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
@@ -45,7 +47,7 @@ _MODES: Final[Mapping[str, SaveMode]] = {
 
 
 def install() -> None:
-    """Writers of every session of this process know tables of ours; doing it again changes nothing."""
+    """Makes the writers of every session in this process take tables; doing it again changes nothing."""
     replace_method(DataFrameWriter, "mode", _mode)
     replace_method(DataFrameWriter, "save", _save)
     replace_method(DataFrameWriter, "saveAsTable", _save_as_table)
@@ -59,8 +61,8 @@ def install() -> None:
     install_streaming()
 
 
-def _mode(original: Any) -> Any:
-    """Spark knows no mode "upsert", so the writer itself remembers it."""
+def _mode(original: Callable[..., DataFrameWriter]) -> Callable[..., DataFrameWriter]:
+    """Returns a `mode` that remembers "upsert", a mode that Spark does not know."""
 
     def mode(self: Any, saveMode: str | None) -> Any:  # noqa: N803
         if isinstance(saveMode, str):
@@ -72,8 +74,8 @@ def _mode(original: Any) -> Any:
     return mode
 
 
-def _save(original: Any) -> Any:
-    def save(self: Any, *args: Any, **kwargs: Any) -> None:
+def _save(original: Callable[..., None]) -> Callable[..., None]:
+    def save(self: DataFrameWriter, *args: object, **kwargs: object) -> None:
         given = arguments_of(original, self, *args, **kwargs)
         collect(self, given)
         if is_ours(self._jwrite.source()):
@@ -85,14 +87,14 @@ def _save(original: Any) -> Any:
     return save
 
 
-def _tell_spark(writer: Any) -> None:
-    """The mode that only tables of ours have: Spark says that it has none."""
+def _tell_spark(writer: DataFrameWriter) -> None:
+    """Passes on the mode that only tables of this library have, so that Spark reports it."""
     if getattr(writer, "_is_upsert", False):
         writer._jwrite.mode(_UPSERT)  # noqa: SLF001
 
 
-def _save_as_table(original: Any) -> Any:
-    def save_as_table(self: Any, *args: Any, **kwargs: Any) -> None:
+def _save_as_table(original: Callable[..., None]) -> Callable[..., None]:
+    def save_as_table(self: DataFrameWriter, *args: object, **kwargs: object) -> None:
         given = arguments_of(original, self, *args, **kwargs)
         collect(self, given)
         path = _path_in(self._spark, given["name"])
@@ -100,9 +102,9 @@ def _save_as_table(original: Any) -> Any:
             execute(_write(self, path))
         elif is_ours(self._jwrite.source()):
             raise ConfigError(
-                f"the catalog cannot hold the table {given['name']!r}: tables of this format are known "
-                "by their path",
-                hint=f"save(path), or saveAsTable('{SHORT_NAME}.`path`')",
+                f"the catalog cannot hold the table {given['name']!r}, because tables of this format are "
+                "known by their path",
+                hint=f"use save(path), or saveAsTable('{SHORT_NAME}.`path`')",
             )
         else:
             _tell_spark(self)
@@ -111,8 +113,8 @@ def _save_as_table(original: Any) -> Any:
     return save_as_table
 
 
-def _insert_into(original: Any) -> Any:
-    def insert_into(self: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
+def _insert_into(original: Callable[..., None]) -> Callable[..., None]:
+    def insert_into(self: DataFrameWriter, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N803
         path = _path_in(self._spark, tableName)
         if path is None:
             original(self, tableName, overwrite)
@@ -129,8 +131,8 @@ def _insert_into(original: Any) -> Any:
     return insert_into
 
 
-def _write(writer: Any, path: str | None) -> Write:
-    """Returns what the builder of `df.write` has collected."""
+def _write(writer: DataFrameWriter, path: str | None) -> Write:
+    """Returns the write that the builder of `df.write` has collected."""
     java = writer._jwrite  # noqa: SLF001
     for given, method in (
         (java.bucketColumnNames(), "bucketBy"),
@@ -154,7 +156,7 @@ def _write(writer: Any, path: str | None) -> Write:
     )
 
 
-def _save_mode(writer: Any, java: Any, options: WriteOptions) -> SaveMode:
+def _save_mode(writer: DataFrameWriter, java: JavaObject, options: WriteOptions) -> SaveMode:
     found = _MODES[java.curmode().name().lower()]
     is_upsert = getattr(writer, "_is_upsert", False) or (options.upsert and found == "append")
     return "upsert" if is_upsert else found
@@ -167,22 +169,20 @@ def _one_path(argument: str | None, option: str | None) -> str:
         )
     path = argument or option
     if not path:
-        raise ConfigError(
-            "a table is written to a path, and none is given", hint="save('/path/to/table')"
-        )
+        raise ConfigError("no path is given for the table", hint="pass one: save('/path/to/table')")
     return path
 
 
 def _path_in(session: SparkSession, name: str) -> str | None:
-    """Returns the path in ``indextables.`path` ``; None for every other name."""
+    """Returns the path in ``indextables.`path` ``; None for any other name."""
     parser = session._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
     return name_path(session, parser.parseMultipartIdentifier(name))
 
 
-def _merge(original: Any) -> Any:
-    """`df.mergeInto(…).merge()`: the same plan as SQL's MERGE."""
+def _merge(original: Callable[..., None]) -> Callable[..., None]:
+    """Returns `df.mergeInto(…).merge()`, which has the same plan as SQL's MERGE."""
 
-    def merge(self: Any) -> None:
+    def merge(self: MergeIntoWriter) -> None:
         plan = self._jwriter.mergeCommand()
         path = relation_path(self._spark, plan.targetTable())
         if path is None:
@@ -196,11 +196,13 @@ def _merge(original: Any) -> Any:
 # -- df.writeTo --------------------------------------------------------------------------------------
 
 
-def _v2(command: Any, act: Any) -> Any:
+def _v2(
+    command: Callable[..., JavaObject], act: Callable[..., None]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Returns a terminal method of DataFrameWriterV2: `command` shows what Spark would do, `act` does it."""
 
-    def make(original: Any) -> Any:
-        def method(self: Any, *args: Any) -> None:
+    def make(original: Callable[..., None]) -> Callable[..., None]:
+        def method(self: DataFrameWriterV2, *args: object) -> None:
             plan = command(self._jwriter, *args)
             name = plan.name() if "AsSelect" in plan.nodeName() else plan.table()
             parts = name.nameParts() if "AsSelect" in plan.nodeName() else name.multipartIdentifier()
@@ -217,23 +219,20 @@ def _v2(command: Any, act: Any) -> Any:
     return make
 
 
-def _refuse_for_new_tables(created: Any) -> None:
-    """What the chain of calls said of a table to be made.
-
-    A write into one that is there would forget it.
-    """
+def _refuse_for_new_tables(created: JavaObject) -> None:
+    """Raises ConfigError for clauses about a new table, which a write into an existing one would ignore."""
     for given, method in (
         (created.partitioning().nonEmpty(), "partitionedBy"),
         (created.tableSpec().properties().nonEmpty(), "tableProperty"),
     ):
         if given:
             raise ConfigError(
-                f"{method}() is about a new table, and this write goes into one that is there",
+                f"{method}() is for a new table, but this write goes into an existing one",
                 hint=f"leave it out; create() and createOrReplace() take {method}()",
             )
 
 
-def _write_to(frame: DataFrame, path: str, plan: Any) -> Write:
+def _write_to(frame: DataFrame, path: str, plan: JavaObject) -> Write:
     given = jvm_tools().as_java(plan.writeOptions())
     options = WriteOptions.of({str(key): str(given.get(key)) for key in given.keySet().toArray()})
     write = Write(frame, path, "append", options, if_missing="error", assign=True)
@@ -252,7 +251,7 @@ def _append(write: Write) -> None:
     execute(write)
 
 
-def _overwrite(write: Write, condition: Any) -> None:
+def _overwrite(write: Write, condition: ClassicColumn) -> None:
     text = str(condition._jc.toString())  # noqa: SLF001
     where = condition_of_column(write.session, write.path, condition, text)
     execute(replace(write, mode="overwrite", replaces=where))

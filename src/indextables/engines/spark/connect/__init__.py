@@ -1,1 +1,1 @@
-"""Serves Spark Connect: plans in the client, reads with Spark."""
+"""Spark Connect: plans in the client, reads with Spark."""

@@ -1,7 +1,7 @@
-"""Reading a table on Spark Connect: planned here, in the client; the server reads plain Parquet files.
+"""Reads a table on Spark Connect: the client plans, and the server reads plain Parquet files.
 
-A client has no planner to answer, so splits are skipped by the `where` of the read alone. The condition
-is applied to the rows as well, and a DataFrame made of them is Spark's own from then on.
+A client has no planner that could be asked, so splits are skipped only by the `where` of the read. That
+condition is applied to the rows as well. The DataFrame made of them is Spark's own from then on.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import datetime as dt
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 
 import numpy as np
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.connect import functions as sf
+from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType as SparkSchema
 
 from indextables.core.prune.partitions import partition_value
@@ -45,31 +46,28 @@ from indextables.storage.location import parse_location
 from indextables.storage.open import open_store
 
 _MOST_PARTITIONS: Final = 500
-"""One read each; beyond it Spark takes longer to plan them than to read them."""
+"""Each is one read; with more of them Spark takes longer to plan than to read."""
 _FILES_AT_ONCE: Final = 2000
-# Names that Spark does not list, whoever asks for them.
+# Names of files that Spark never reads.
 _HIDDEN: Final = r"(^|/)[._][^/]*$|\._COPYING_$"
-_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a time without a zone is what it is for
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - for times without a zone
 _SQL_NAMES: Final = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 
 
 def open_table(path: str) -> SparkTable:
-    """Returns the table at a path or URI that client and server can both read; nothing is read yet."""
+    """Returns the table at a path or URI that client and server can both read, not read yet."""
     store = open_store(path)
     location = parse_location(path)
     if isinstance(store, LocalStore):
         return SparkTable(TransactionLog(store), Place(store, f"file://{store.uri}", path))
     root = path.rstrip("/")
     if location is not None and location.family == "s3":
-        root = f"s3a:{root.partition(':')[2]}"  # Hadoop's name for what everybody else calls s3
+        root = f"s3a:{root.partition(':')[2]}"  # Hadoop's name for s3
     return SparkTable(TransactionLog(store), Place(store, root, path))
 
 
-def read_table(session: Any, path: str, options: Mapping[str, Any]) -> DataFrame:
-    """Returns the rows of a version of the table that satisfy the option `where`.
-
-    Without it, all of them.
-    """
+def read_table(session: SparkSession, path: str, options: Mapping[str, object]) -> DataFrame:
+    """Returns the rows of a version of the table that satisfy the option `where`, or all of them without it."""
     given = checked_options(options)
     table = open_table(path)
     snapshot = snapshot_of(session, table, given.get("versionAsOf"), given.get("timestampAsOf"))
@@ -78,18 +76,20 @@ def read_table(session: Any, path: str, options: Mapping[str, Any]) -> DataFrame
     plan = _planned(session, snapshot, where, read_optimized=read_optimized)
     if (plan.rows & ~plan.bare).any():
         raise IndexTablesError(
-            f"{path} has log files to be merged, which Spark Connect cannot do",
-            hint="compact the table, read it with .option('readOptimized', True) to see its base files "
-            "alone, or use a classic session",
+            f"{path} has delta files to merge, which is not possible on Spark Connect",
+            hint="compact the table, read it with .option('readOptimized', True) to see only its base "
+            "files, or use a classic session",
         )
     parquet: dict[str, str] = {name: given[name] for name in PARQUET if name in given}
-    options = {**parquet, **reader_options(snapshot), **ALL_FILES, **AS_STORED}
-    frame = _frame(session, plan, table.place.root, options)
+    settings = {**parquet, **reader_options(snapshot), **ALL_FILES, **AS_STORED}
+    frame = _frame(session, plan, table.place.root, settings)
     return frame.where(where) if where is not None else frame
 
 
-def _planned(session: Any, snapshot: Snapshot, where: str | None, *, read_optimized: bool) -> Plan:
-    """Returns a condition that only Spark understands, or reads by its settings otherwise, skips nothing."""
+def _planned(
+    session: SparkSession, snapshot: Snapshot, where: str | None, *, read_optimized: bool
+) -> Plan:
+    """Returns the plan; a condition that only Spark understands, or reads in another way, skips nothing."""
     zone = str(session.conf.get("spark.sql.session.timeZone"))
     if where is not None and parsed_alike(session):
         try:
@@ -100,38 +100,38 @@ def _planned(session: Any, snapshot: Snapshot, where: str | None, *, read_optimi
     return plan_files(snapshot, read_optimized=read_optimized)
 
 
-def _frame(session: Any, plan: Plan, root: str, options: Mapping[str, str]) -> DataFrame:
+def _frame(session: SparkSession, plan: Plan, root: str, options: Mapping[str, str]) -> DataFrame:
     schema = plan.snapshot.schema
     partitions = set(plan.snapshot.partition_columns)
     stored = _spark_schema(StructType(tuple(f for f in schema if f.name not in partitions)))
-    reads: list[Any] = []
+    reads: list[DataFrame] = []
     for values, paths in _reads(plan, root):
         reader = session.read.schema(stored).options(**options)
         columns = [values[f.name] if f.name in values else sf.col(quoted(f.name)) for f in schema]
         reads.append(reader.parquet(*paths).select(*columns))
     if not reads:
-        return session.createDataFrame([], _spark_schema(schema))  # type: ignore[no-any-return]
-    return _union(reads)  # type: ignore[no-any-return]
+        return session.createDataFrame([], _spark_schema(schema))
+    return _union(reads)
 
 
-def _reads(plan: Plan, root: str) -> Iterator[tuple[dict[str, Any], list[str]]]:
-    """Yields files that are read together, and what their partition columns hold."""
+def _reads(plan: Plan, root: str) -> Iterator[tuple[dict[str, Column], list[str]]]:
+    """Yields files that are read together, and the values of their partition columns."""
     groups = partition_groups(plan.snapshot)
     keys = plan.snapshot.column("key")
     kept = np.flatnonzero(plan.rows)
     if pc.any(pc.match_substring_regex(keys.take(kept), _HIDDEN)).as_py():
         raise IndexTablesError(
-            "the table has files whose names begin with a dot or an underscore, and Spark reads none such",
+            "the table has files whose names begin with a dot or an underscore, which Spark does not read",
             hint="use a classic session, or rewrite the table with OPTIMIZE",
         )
     present = np.unique(groups.group[kept])
     if len(present) > _MOST_PARTITIONS:
         raise IndexTablesError(
-            f"{len(present)} partitions would be read, and on Spark Connect {_MOST_PARTITIONS} can be",
+            f"{len(present)} partitions would be read, but on Spark Connect at most {_MOST_PARTITIONS} can be",
             hint="narrow the read with .option('where', …), or use a classic session",
         )
     uris = pc.binary_join_element_wise(root, keys, "/")
-    # Spark takes a path for a pattern, and a table may lie in a directory called `[x]`.
+    # Spark takes paths for patterns, and a table may lie in a directory called `[x]`.
     uris = pc.replace_substring_regex(uris, r"([{}\[\]*?\\])", r"\\\1")
     for group in present.tolist():
         texts = groups.texts[group]
@@ -144,8 +144,8 @@ def _reads(plan: Plan, root: str) -> Iterator[tuple[dict[str, Any], list[str]]]:
             yield values, paths[start : start + _FILES_AT_ONCE]
 
 
-def _union(frames: Sequence[Any]) -> Any:
-    """Returns a balanced tree: a plan as deep as the number of frames would exhaust the server's stack."""
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    """Returns the union as a balanced tree; a plan as deep as the number of frames would exhaust the server's stack."""
     while len(frames) > 1:
         frames = [
             reduce(lambda a, b: a.unionAll(b), frames[i : i + 2]) for i in range(0, len(frames), 2)
@@ -154,11 +154,11 @@ def _union(frames: Sequence[Any]) -> Any:
 
 
 def _spark_schema(schema: StructType) -> SparkSchema:
-    """Spark makes it nullable, as it must be: a column newer than a file is NULL there."""
+    """Returns Spark's schema, made nullable by Spark as it must be: a column newer than a file is NULL there."""
     return SparkSchema.fromJson(json.loads(schema_to_json(schema)))
 
 
-def _literal(text: str | None, kind: DataType) -> Any:
+def _literal(text: str | None, kind: DataType) -> Column:
     """Returns a partition value as an expression of its column's type."""
     name = _sql_name(kind)
     value = partition_value(text, kind)
@@ -178,7 +178,7 @@ def _literal(text: str | None, kind: DataType) -> Any:
             assert isinstance(value, int)
             return sf.expr(f"TIMESTAMP_NTZ'{_EPOCH + dt.timedelta(microseconds=value)}'")
         case _:
-            # as Spark writes numbers that are none: NaN, Infinity
+            # as Spark writes NaN and Infinity
             text = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(str(value), str(value))
             return sf.expr(f"CAST('{text}' AS {name})")
 

@@ -1,4 +1,4 @@
-"""`spark.sql` on Spark Connect: our own commands run in the client; a query names tables by their path.
+"""`spark.sql` on Spark Connect: the client runs this library's statements, and queries name tables by their path.
 
 Only the server can parse Spark's SQL, so a table in a query is found by its tokens: each
 ``indextables.`path` `` becomes a temporary view over the files of one version.
@@ -10,9 +10,10 @@ import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from pyspark.sql import DataFrame
+from pyspark.sql.connect.session import SparkSession
 
 from indextables.config import PREFIX, Config
 from indextables.engines.spark.connect.read import open_table, read_table
@@ -29,9 +30,9 @@ _CHANGES: Final = ("INSERT", "DELETE", "UPDATE", "MERGE", "OVERWRITE")
 
 @dataclass(frozen=True)
 class ClientContext:
-    """What our own commands need, from a session on Spark Connect: the work is done in this process."""
+    """What the statements of this library need, from a session on Spark Connect; this process does the work."""
 
-    session: Any
+    session: SparkSession
 
     @property
     def config(self) -> Config:
@@ -44,23 +45,20 @@ class ClientContext:
         return open_table(location).log
 
 
-def run_sql(session: Any, to_spark: Callable[[str], DataFrame], text: str) -> DataFrame:
-    """Returns the result of a statement; `to_spark` hands a text over to the server."""
+def run_sql(session: SparkSession, to_spark: Callable[[str], DataFrame], text: str) -> DataFrame:
+    """Returns the result of a statement; `to_spark` sends a text to the server."""
     if not commands.may_be_ours(text):
         return to_spark(text)
     found = commands.find(text)
     if found is not None:
         command, arguments = found
         result = command.run(ClientContext(session), arguments)
-        return session.createDataFrame(result)  # type: ignore[no-any-return]
+        return session.createDataFrame(result)
     return to_spark(_with_views(session, text))
 
 
-def _with_views(session: Any, text: str) -> str:
-    """Returns the query over views.
-
-    The text itself if it names no table of ours, or is none that we can read.
-    """
+def _with_views(session: SparkSession, text: str) -> str:
+    """Returns the query over views, or the text itself if it names no table or cannot be read."""
     try:
         tokens = tokenize(_END.sub("", text))
     except PredicateError:
@@ -92,7 +90,7 @@ def _is_table(tokens: Sequence[Token], i: int) -> bool:
 
 
 def _moment(tokens: Sequence[Token], i: int) -> tuple[dict[str, str], int]:
-    """VERSION or TIMESTAMP AS OF behind a table, and where the text goes on."""
+    """Returns VERSION or TIMESTAMP AS OF after a table as an option, and where the text goes on."""
     start = i + 1 if tokens[i].is_word("FOR") else i
     words = [token.value.upper() for token in tokens[start : start + 3]]
     if words[1:] != ["AS", "OF"] or words[0] not in _OPTIONS:
@@ -111,7 +109,7 @@ _OPTIONS: Final = {
 }
 
 
-def _view(session: Any, path: str, moment: Mapping[str, str]) -> str:
+def _view(session: SparkSession, path: str, moment: Mapping[str, str]) -> str:
     """Returns the name of a view over one version of a table; the same version has the same view."""
     table = open_table(path)
     snapshot = snapshot_of(session, table, moment.get("versionAsOf"), moment.get("timestampAsOf"))
@@ -122,7 +120,7 @@ def _view(session: Any, path: str, moment: Mapping[str, str]) -> str:
 
 
 def refuse(what: str) -> NoReturn:
-    """One line for everything that needs the JVM in this process."""
+    """Raises the error for everything that needs the JVM in this process."""
     raise IndexTablesError(
         f"{what} does not work on Spark Connect",
         hint="use a classic session (SparkSession.builder.master(…)), or the methods of indextables.Table",

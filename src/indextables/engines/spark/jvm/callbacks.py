@@ -1,13 +1,13 @@
-"""Python that the JVM calls: its errors come out of PySpark as they were raised, its results arrive.
+"""Python that the JVM calls: its errors come out of PySpark as they were raised, and its results arrive.
 
-py4j turns a Python error in a callback into a Java exception, and PySpark shows that with its whole
-stack. The error is kept aside under a number that travels in the message, and PySpark's converter
-is taught to hand it back.
+py4j turns a Python error in a callback into a Java exception, which PySpark shows with its whole stack.
+So the error is kept under a number that travels in the message, and PySpark's converter is taught to
+return the error itself.
 
 An object of the JVM that a callback returns travels by its number too. Python forgets the object as
-soon as the callback is over, and py4j may tell the JVM so, on another connection, before the answer
-is there: the JVM then finds nothing under that number and takes null for the answer. So what a
-callback returns is kept until its thread is called again.
+soon as the callback is over, and py4j may tell the JVM so on another connection before the answer is
+there. The JVM then finds nothing under that number and takes the answer for null. So what a callback
+returns is kept until its thread is called again.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
-from py4j.java_gateway import JavaObject
+from py4j.java_gateway import JavaGateway, JavaObject
 from pyspark.errors.exceptions import captured
 from pyspark.java_gateway import ensure_callback_server_started
 
@@ -34,7 +34,7 @@ _errors: Final[OrderedDict[int, BaseException]] = OrderedDict()
 _numbers: Final = itertools.count(1)
 _lock: Final = threading.Lock()
 _on_its_way: Final = threading.local()
-"""Of each thread the last result, which the JVM surely has once it calls that thread again."""
+"""The last result of each thread, which the JVM has once it calls that thread again."""
 
 
 class CallbackError(RuntimeError):
@@ -42,7 +42,7 @@ class CallbackError(RuntimeError):
 
 
 def jvm_callback(method: Callable[P, R]) -> Callable[P, R]:
-    """Returns a method that the JVM calls: errors come out of PySpark unchanged, results are kept on their way."""
+    """Returns a method that the JVM may call: its errors come out of PySpark unchanged, its results arrive."""
 
     @wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -56,12 +56,12 @@ def jvm_callback(method: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def serve_callbacks(gateway: Any) -> None:
-    """Starts py4j's server for callbacks, if it does not run, and closes it to everybody but this session's JVM.
+def serve_callbacks(gateway: JavaGateway) -> None:
+    """Starts py4j's server for callbacks if it does not run, and closes it to all but this session's JVM.
 
-    PySpark starts it without a password: any process of the machine could ask our file index for the paths of a
-    table, or break the session by a wrong answer. Both sides get the secret of the gateway. A connection that is
-    open already stays open: it is the JVM's own.
+    PySpark starts it without a password, so any process of the machine could ask the file index for the
+    paths of a table, or break the session by a wrong answer. Both sides get the secret of the gateway. A
+    connection that is open already stays open, because it is the JVM's own.
     """
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     server = gateway._callback_server  # noqa: SLF001
@@ -81,7 +81,7 @@ def _keep(error: BaseException) -> int:
     number = next(_numbers)
     with _lock:
         _errors[number] = error
-        while len(_errors) > _KEPT:  # one that nobody asked for must not stay forever
+        while len(_errors) > _KEPT:  # an error that is never asked for must not stay forever
             _errors.popitem(last=False)
     return number
 
@@ -91,7 +91,7 @@ def _kept(text: str) -> BaseException | None:
     if found is None:
         return None
     with _lock:
-        # Not removed: Spark keeps a failed plan and throws its exception again when it is asked again.
+        # Not removed, because Spark keeps a failed plan and throws its exception each time it is asked.
         return _errors.get(int(found[1]))
 
 
@@ -99,19 +99,19 @@ def _is_not_ours(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], CallbackError))
 
 
-def install(translate: Callable[[Any], BaseException | None]) -> None:
-    """Teach PySpark's converter; calling it again changes nothing.
+def install(translate: Callable[[JavaObject], BaseException | None]) -> None:
+    """Teaches PySpark's converter about these errors; calling it again changes nothing.
 
-    `translate` is asked about every exception of the JVM and its causes; None leaves it to PySpark.
+    `translate` is asked about every exception of the JVM and its causes; if it returns None, PySpark decides.
     """
     convert = captured.convert_exception
     if getattr(convert, "is_indextables", False):
         return
-    # py4j logs every error of a callback with its stack; the caller gets this one anyway.
+    # py4j logs every error of a callback with its stack, but the caller gets this one anyway.
     logging.getLogger("py4j.clientserver").addFilter(_is_not_ours)
 
     @wraps(convert)
-    def converted(error: Any) -> BaseException:
+    def converted(error: JavaObject) -> BaseException:
         cause = error
         while cause is not None:
             ours = _kept(cause.toString()) or translate(cause)

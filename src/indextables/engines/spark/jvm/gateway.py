@@ -1,4 +1,4 @@
-"""Handles on the classes of Spark's JVM, looked up once: a fresh lookup costs ten calls."""
+"""Handles on the classes of Spark's JVM, looked up once, because a fresh lookup takes ten calls."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, Final
+from typing import Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import numpy.typing as npt
 import orjson
+from py4j.java_gateway import JavaClass, JavaGateway, JavaMember, JavaObject
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -25,20 +27,20 @@ _SOURCES: Final = "org.apache.spark.sql.execution.datasources"
 class JvmTools:
     """Classes and functions of one JVM; nothing here holds on to a session."""
 
-    gateway: Any
+    gateway: JavaGateway
     pid: int = field(default_factory=os.getpid)
 
-    def lookup(self, name: str) -> Any:
-        """Returns the class, package or object of that name, `$` and all."""
+    def lookup(self, name: str) -> JavaClass:
+        """Returns the class, package or object of that name, with any `$` in it."""
         return getattr(self.gateway.jvm, name)
 
     @cached_property
-    def json(self) -> Any:
-        """Returns a plain Jackson mapper: JVM values as JSON text."""
+    def json(self) -> JavaObject:
+        """Returns a plain Jackson mapper, which writes JVM values as JSON text."""
         return self.lookup("com.fasterxml.jackson.databind.ObjectMapper")()
 
     @cached_property
-    def field_json(self) -> Any:
+    def field_json(self) -> JavaObject:
         """Returns a Jackson mapper that sets private fields, so that JSON text becomes Hadoop's FileStatus."""
         package = "com.fasterxml.jackson.annotation"
         access = self.lookup(f"{package}.PropertyAccessor")
@@ -50,48 +52,45 @@ class JvmTools:
         return mapper
 
     @cached_property
-    def status_array(self) -> Any:
+    def status_array(self) -> JavaObject:
         """Returns the class FileStatus[]."""
         return self.find_class("[Lorg.apache.hadoop.fs.FileStatus;")
 
-    def find_class(self, name: str) -> Any:
+    def find_class(self, name: str) -> JavaObject:
         """Returns the java.lang.Class of that name."""
         return self.lookup("java.lang.Class").forName(name)
 
-    def integers(self, numbers: Any) -> Any:
+    def integers(self, numbers: npt.NDArray[np.integer]) -> JavaObject:
         """Returns a Scala IndexedSeq of Integers from a numpy array, in one call however long it is."""
         text = orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY).decode()
         return self.as_scala(self.json.readValue(text, self._list_class)).toIndexedSeq()
 
-    def positions(self, mask: Any) -> Any:
-        """Returns a Scala IndexedSeq of the positions where a numpy mask is set.
-
-        The mask travels as bits.
-        """
+    def positions(self, mask: npt.NDArray[np.bool_]) -> JavaObject:
+        """Returns a Scala IndexedSeq of the positions where a numpy mask is set; the mask travels as bits."""
         bits = np.packbits(mask, bitorder="little").tobytes()
         return self.as_scala(self.bit_set.valueOf(bits).stream().boxed().toList()).toIndexedSeq()
 
     @cached_property
-    def _list_class(self) -> Any:
+    def _list_class(self) -> JavaObject:
         return self.find_class("java.util.ArrayList")
 
-    # Methods, not classes: py4j asks the JVM what a name of a class is each time it is used.
+    # Methods and not classes, because py4j asks the JVM what a name of a class is each time it is used.
 
     @cached_property
-    def as_java(self) -> Any:
-        """Returns a Scala collection as a Java one."""
+    def as_java(self) -> JavaMember:
+        """Returns the function that turns a Scala collection into a Java one."""
         return self.lookup("scala.jdk.javaapi.CollectionConverters").asJava
 
     @cached_property
-    def as_scala(self) -> Any:
-        """Returns a Java collection as a Scala one."""
+    def as_scala(self) -> JavaMember:
+        """Returns the function that turns a Java collection into a Scala one."""
         return self.lookup("scala.jdk.javaapi.CollectionConverters").asScala
 
     @cached_property
-    def _array_list(self) -> Any:
+    def _array_list(self) -> JavaClass:
         return self.lookup("java.util.ArrayList")
 
-    def seq(self, items: Iterable[Any]) -> Any:
+    def seq(self, items: Iterable[JavaObject]) -> JavaObject:
         """Returns a Scala Seq of JVM objects."""
         found = self._array_list()
         for item in items:
@@ -99,20 +98,20 @@ class JvmTools:
         return self.as_scala(found).toSeq()
 
     @cached_property
-    def none(self) -> Any:
+    def none(self) -> JavaObject:
         """Returns Scala's None."""
         return self.lookup("scala.Option").empty()
 
     @cached_property
-    def some(self) -> Any:
-        """Returns a value as Scala's Some."""
+    def some(self) -> JavaMember:
+        """Returns the function that wraps a value in Scala's Some."""
         return self.lookup("scala.Option").apply
 
-    def strings(self, items: Sequence[str]) -> Any:
+    def strings(self, items: Sequence[str]) -> JavaObject:
         """Returns a String[] of these texts, in one call however many they are."""
         return self.json.readValue(orjson.dumps(items).decode(), self.find_class("[Ljava.lang.String;"))
 
-    def string_map(self, items: Mapping[str, str]) -> Any:
+    def string_map(self, items: Mapping[str, str]) -> JavaObject:
         """Returns an immutable Scala Map of texts."""
         found = self.lookup("java.util.HashMap")()
         for key, value in items.items():
@@ -120,57 +119,54 @@ class JvmTools:
         return self.lookup("org.apache.spark.api.python.PythonUtils").toScalaMap(found)
 
     @cached_property
-    def path(self) -> Any:
-        """Returns Hadoop's Path."""
+    def path(self) -> JavaClass:
+        """Returns Hadoop's class Path."""
         return self.lookup("org.apache.hadoop.fs.Path")
 
     @cached_property
-    def bit_set(self) -> Any:
-        """Returns a java.util.BitSet, for sending a mask as bytes."""
+    def bit_set(self) -> JavaClass:
+        """Returns the class java.util.BitSet, with which a mask is sent as bytes."""
         return self.lookup("java.util.BitSet")
 
     @cached_property
-    def partition_directory(self) -> Any:
-        """Returns files that share their partition values: a row, and their statuses as an array or a Seq."""
+    def partition_directory(self) -> JavaMember:
+        """Returns the function that makes a PartitionDirectory of a row and the statuses of its files."""
         return self.lookup(f"{_SOURCES}.PartitionDirectory").apply
 
     @cached_property
-    def empty_row(self) -> Any:
+    def empty_row(self) -> JavaObject:
         """Returns the partition values of a table without partitions."""
         return self.lookup(f"{_SPARK_SQL}.catalyst.InternalRow").empty()
 
     @cached_property
-    def relation(self) -> Any:
-        """HadoopFsRelation: a native scan over a file index."""
+    def relation(self) -> JavaClass:
+        """Returns the class HadoopFsRelation, a native scan over a file index."""
         return self.lookup(f"{_SOURCES}.HadoopFsRelation")
 
     @cached_property
-    def parquet_format(self) -> Any:
-        """Returns Spark's own Parquet reader."""
+    def parquet_format(self) -> JavaClass:
+        """Returns the class of Spark's own Parquet reader."""
         return self.lookup(f"{_SOURCES}.parquet.ParquetFileFormat")
 
     @cached_property
-    def dataset(self) -> Any:
-        """Returns dataset, whose `ofRows` turns a logical plan into a DataFrame."""
+    def dataset(self) -> JavaClass:
+        """Returns the class Dataset, whose `ofRows` turns a logical plan into a DataFrame."""
         return self.lookup(f"{_SPARK_SQL}.classic.Dataset")
 
     @cached_property
-    def data_type(self) -> Any:
-        """Returns Spark's type, or schema, from its JSON."""
+    def data_type(self) -> JavaMember:
+        """Returns the function that reads a Spark type, or schema, from its JSON."""
         return self.lookup(f"{_SPARK_SQL}.types.DataType").fromJson
 
 
 @lru_cache(maxsize=256)
-def nullable_schema(tools: JvmTools, json: str) -> Any:
-    """Returns Spark's schema of this JSON with every column nullable.
-
-    It never changes, so it is made once.
-    """
+def nullable_schema(tools: JvmTools, json: str) -> JavaObject:
+    """Returns Spark's schema of this JSON with every column nullable; it never changes, so it is made once."""
     return tools.data_type(json).asNullable()
 
 
 @lru_cache(maxsize=256)
-def string_map(tools: JvmTools, items: tuple[tuple[str, str], ...]) -> Any:
+def string_map(tools: JvmTools, items: tuple[tuple[str, str], ...]) -> JavaObject:
     """Returns an immutable Scala Map of texts, made once."""
     return tools.string_map(dict(items))
 
@@ -179,10 +175,7 @@ _applications: Final[WeakKeyDictionary[SparkContext, str]] = WeakKeyDictionary()
 
 
 def application_of(session: SparkSession) -> str:
-    """Returns the application that a session belongs to.
-
-    What was found in one is no good in another.
-    """
+    """Returns the id of the application that a session belongs to; what was looked up in one is no good in another."""
     context = session.sparkContext
     found = _applications.get(context)
     if found is None:
@@ -194,7 +187,7 @@ _tools: dict[int, JvmTools] = {}
 
 
 def jvm_tools() -> JvmTools:
-    """Returns the tools of this process's JVM; in a forked child there is none."""
+    """Returns the tools of this process's JVM; IndexTablesError if Spark does not run or this process was forked."""
     gateway = SparkContext._gateway  # noqa: SLF001
     if gateway is None:
         raise IndexTablesError("Spark is not running", hint="create a SparkSession first")
@@ -211,7 +204,7 @@ def jvm_tools() -> JvmTools:
 
 
 def use_own_python(session: SparkSession) -> None:
-    """On one machine, Python workers run the interpreter that runs here: it has what our functions need.
+    """Makes Python workers on this machine run this interpreter, which has the packages they need.
 
     Spark takes the first `python3` of the path unless told otherwise.
     """
@@ -220,11 +213,11 @@ def use_own_python(session: SparkSession) -> None:
         context.pythonExec = sys.executable
 
 
-# JVM functions put together from method handles: Scala's `map` runs them without a callback.
+# JVM functions composed of method handles, which Scala's `map` runs without calling Python.
 #
-# A Python function passed to Scala is called back over a socket for every element. The Java library
-# can compose existing methods into one function object instead, and a sequence of a hundred thousand
-# elements is then mapped in a few milliseconds.
+# A Python function passed to Scala is called over a socket for every element. The Java library can
+# compose existing methods into one function object instead, which maps a hundred thousand elements in
+# a few milliseconds.
 
 _CATALYST: Final = "org.apache.spark.sql.catalyst"
 _DIRECTORY: Final = "org.apache.spark.sql.execution.datasources.PartitionDirectory"
@@ -245,12 +238,12 @@ class Handles:
         self._first = self._lookup.findVirtual(self._pair, "_1", self._type(self._object))
         self._second = self._lookup.findVirtual(self._pair, "_2", self._type(self._object))
 
-    def directories_of(self, files: Any) -> Any:
-        """Returns a function (partition row, (start, end)) -> PartitionDirectory over that slice of `files`."""
+    def directories_of(self, files: JavaObject) -> JavaObject:
+        """Returns a function (partition row, (start, end)) -> PartitionDirectory of these positions of `files`."""
         return self._function(self._directory.bindTo(files))
 
-    def test_of(self, predicate: Any) -> Any:
-        """Returns a function partition row -> Boolean of a Catalyst predicate."""
+    def test_of(self, predicate: JavaObject) -> JavaObject:
+        """Returns a function partition row -> Boolean for a Catalyst predicate."""
         kind = self._tools.find_class(f"{_CATALYST}.expressions.BasePredicate")
         boolean = self._tools.lookup("java.lang.Boolean").TYPE
         return self._function(
@@ -258,8 +251,8 @@ class Handles:
         )
 
     @cached_property
-    def _directory(self) -> Any:
-        """Returns (files, (row, (start, end))) -> PartitionDirectory."""
+    def _directory(self) -> JavaObject:
+        """Returns the method handle (files, (row, (start, end))) -> PartitionDirectory."""
         tools, methods = self._tools, self._methods
         seq = tools.find_class("scala.collection.immutable.Seq")
         files = tools.find_class("scala.collection.immutable.IndexedSeq")
@@ -283,26 +276,26 @@ class Handles:
             made, self._type(directory, files, self._pair), self._ints(1, 0, 1)
         )
 
-    def _function(self, handle: Any) -> Any:
+    def _function(self, handle: JavaObject) -> JavaObject:
         function = self._tools.find_class("scala.Function1")
         return self._tools.lookup("java.lang.invoke.MethodHandleProxies").asInterfaceInstance(
             function, handle
         )
 
-    def _type(self, result: Any, *parameters: Any) -> Any:
-        # py4j does not pick the overload with a Class[] parameter, so they are added one by one.
+    def _type(self, result: JavaObject, *parameters: JavaObject) -> JavaObject:
+        # py4j does not find the overload with a Class[] parameter, so types are added one by one.
         found = self._types.methodType(result)
         for parameter in parameters:
             found = found.appendParameterTypes(self._array("java.lang.Class", parameter))
         return found
 
-    def _handles(self, *handles: Any) -> Any:
+    def _handles(self, *handles: JavaObject) -> JavaObject:
         return self._array("java.lang.invoke.MethodHandle", *handles)
 
-    def _ints(self, *numbers: int) -> Any:
+    def _ints(self, *numbers: int) -> JavaObject:
         return self._array("int", *numbers)
 
-    def _array(self, kind: str, *items: Any) -> Any:
+    def _array(self, kind: str, *items: object) -> JavaObject:
         gateway = self._tools.gateway
         found = gateway.new_array(getattr(gateway.jvm, kind), len(items))
         for at, item in enumerate(items):
@@ -316,5 +309,5 @@ def _handles_of(tools: JvmTools) -> Handles:
 
 
 def handles() -> Handles:
-    """Returns the functions of this process's JVM, put together once."""
+    """Returns the composed functions of this process's JVM, made once."""
     return _handles_of(jvm_tools())

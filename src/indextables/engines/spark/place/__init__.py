@@ -1,1 +1,1 @@
-"""Knows where a Spark table is: Hadoop paths and stores, sessions' settings, options."""
+"""Knows where a Spark table is: Hadoop paths and stores, settings of sessions, options."""

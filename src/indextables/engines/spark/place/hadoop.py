@@ -1,10 +1,10 @@
 """A file system that only Hadoop knows (HDFS, ADLS, a viewfs over them) as a store for the log.
 
-A put writes a hidden temporary file and renames it. Whether the rename that must not replace is exclusive
-is up to the file system: HDFS's name node and ADLS decide it in one step. Hadoop's own local file system
-looks first and renames then (measured: 2-3 % of races had two winners), and so do the default
-implementations that other schemes inherit. `create(overwrite=false)` is no way out: it shows an empty
-file before the bytes. So a scheme that is not known to be exclusive can be read here, not written.
+A put writes a hidden temporary file and renames it. Whether a rename that must not replace is exclusive
+depends on the file system: HDFS's name node and ADLS decide it in one step. Hadoop's own local file
+system looks first and renames then (measured: 2-3 % of races had two winners), and so do the default
+implementations that other schemes inherit. `create(overwrite=false)` does not help, because it shows an
+empty file before the bytes. So a scheme that is not known to be exclusive can be read but not written.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 import orjson
+import pyarrow.fs as pa_fs
+from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
@@ -46,7 +48,7 @@ _TAKEN: Final = ("FileAlreadyExistsException",)
 
 
 class HadoopStore:
-    """`hdfs://name-node/path` and the like, with the configuration of the running Spark session."""
+    """A store at `hdfs://name-node/path` and the like, with the configuration of the running Spark session."""
 
     def __init__(self, uri: str) -> None:
         self._uri = uri.rstrip("/")
@@ -56,12 +58,12 @@ class HadoopStore:
     def __repr__(self) -> str:
         return f"HadoopStore({self._uri!r})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return HadoopStore, (self._uri,)
 
     @property
     def has_own_clock(self) -> bool:
-        """Returns True if times of files are a server's, and not this machine's."""
+        """Returns True if the times of files are a server's and not this machine's."""
         return not self._uri.startswith("file:")
 
     @property
@@ -75,17 +77,17 @@ class HadoopStore:
             return bytes(stream.readAllBytes())
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Returns part of the file."""
+        """Returns a range of the file's bytes."""
         check_range(start, length)
         size = self.head(key).size
         if start >= size or not length:
-            return b""  # seeking behind the end is an error to Hadoop
+            return b""  # Hadoop refuses to seek behind the end
         with self._open(key) as stream:
             stream.seek(start)
             return bytes(stream.readNBytes(min(length, size - start)))
 
     def head(self, key: str) -> ObjectMeta:
-        """Returns size and time of the file."""
+        """Returns the size and time of the file."""
         path = self._path(check_key(key))
         with _calling(key):
             status = self._filesystem.getFileStatus(path)
@@ -106,25 +108,25 @@ class HadoopStore:
                 yield meta
 
     def put(self, key: str, data: bytes) -> None:
-        """Write or replace the file; on other file systems than HDFS there may be none for a moment."""
+        """Writes or replaces the file; on file systems other than HDFS there may be none for a moment."""
         self._publish(key, data, "OVERWRITE")
 
     def put_if_absent(self, key: str, data: bytes) -> None:
-        """Exclusive, because the file system decides the rename in one step."""
+        """Writes the file unless it exists; exclusive, because the file system decides the rename in one step."""
         self._publish(key, data, "NONE")
 
     def delete(self, key: str) -> None:
-        """Gone afterwards; a directory is left alone."""
+        """Deletes the file if it is there; a directory is left alone."""
         path = self._path(check_key(key))
         with suppress(ObjectNotFoundError), _calling(key):
             if self._filesystem.getFileStatus(path).isFile():
                 self._filesystem.delete(path, False)
 
     def sync_files(self, keys: Iterable[str]) -> None:
-        """Nothing to do: a closed file is as durable as this file system makes it."""
+        """Does nothing: a closed file is as durable as this file system makes it."""
 
     def try_directory(self, key: str) -> None:
-        """StorageError if no directory of this name, which is free, can be made; it is gone again."""
+        """Raises StorageError if no directory of this free name can be made; it is removed again."""
         path = self._path(_check_hadoop_name(check_new_key(key)))
         self._refuse_unless_exclusive()
         with _calling(key, writing=True):
@@ -132,33 +134,33 @@ class HadoopStore:
                 raise StorageError(f"{key!r}: the directory cannot be made", key=key)
             self._filesystem.delete(path, True)
 
-    def filesystem(self) -> Any:
-        """Returns the files as an Arrow file system."""
+    def filesystem(self) -> pa_fs.PyFileSystem:
+        """Returns the store as an Arrow file system."""
         return filesystem_over(self)
 
     @cached_property
-    def _filesystem(self) -> Any:
+    def _filesystem(self) -> JavaObject:
         with _calling(self._uri):
             return self._path("").getFileSystem(self._conf)
 
     @cached_property
-    def _context(self) -> Any:
-        """FileContext: the one interface of Hadoop's whose rename can refuse to replace."""
+    def _context(self) -> JavaObject:
+        """Returns a FileContext, the only interface of Hadoop's whose rename can refuse to replace."""
         with _calling(self._uri):
             root = self._path("").toUri()
             return self._tools.lookup("org.apache.hadoop.fs.FileContext").getFileContext(
                 root, self._conf
             )
 
-    def _path(self, key: str) -> Any:
+    def _path(self, key: str) -> JavaObject:
         return self._tools.path(f"{self._uri}/{key}" if key else f"{self._uri}/")
 
     @contextmanager
-    def _open(self, key: str) -> Iterator[Any]:
+    def _open(self, key: str) -> Iterator[JavaObject]:
         path = self._path(check_key(key))
         with _calling(key):
             if not self._filesystem.getFileStatus(path).isFile():
-                raise _not_found(key)  # what opening a directory raises depends on the file system
+                raise _not_found(key)  # file systems differ in what opening a directory raises
             stream = self._filesystem.open(path)
             try:
                 yield stream
@@ -178,7 +180,7 @@ class HadoopStore:
                     self._filesystem.delete(temporary, False)
                 raise
 
-    def _write(self, path: Any, data: bytes) -> None:
+    def _write(self, path: JavaObject, data: bytes) -> None:
         stream = self._filesystem.create(path, True)
         try:
             stream.write(bytes(data))
@@ -186,7 +188,7 @@ class HadoopStore:
         finally:
             stream.close()
 
-    def _rename(self, source: Any, target: Any, option: str) -> None:
+    def _rename(self, source: JavaObject, target: JavaObject, option: str) -> None:
         kind = self._tools.lookup("org.apache.hadoop.fs.Options$Rename")
         options = self._tools.gateway.new_array(kind, 1)
         options[0] = getattr(kind, option)
@@ -203,7 +205,7 @@ class HadoopStore:
 
     @cached_property
     def _scheme(self) -> str:
-        """Returns the scheme of the file system that does the work: a viewfs only points to it."""
+        """Returns the scheme of the file system that does the work; a viewfs only points to it."""
         path = self._path("")
         scheme = str(path.toUri().getScheme()).lower()
         while scheme == "viewfs" and path is not None:
@@ -221,7 +223,7 @@ class HadoopStore:
         yield from self._descend(directory, prefix, after)
 
     def _descend(self, directory: str, prefix: str, after: str) -> Iterator[ObjectMeta]:
-        """Yields files below a directory. It sorts as 'name/': 'a-b' and 'a.c' come before 'a/x', 'a0' after."""
+        """Yields files below a directory in the order of keys: 'a-b' and 'a.c' come before 'a/x', 'a0' after it."""
         base = f"{directory}/" if directory else ""
         entries = {entry.name: entry for entry in self._children(directory)}
         for name in sorted(entries):
@@ -241,9 +243,9 @@ class HadoopStore:
                 text = self._tools.field_json.writeValueAsString(self._filesystem.listStatus(path))
         except ObjectNotFoundError:
             return []
-        # a call per file would take a millisecond each: this is one for all of them
+        # one call for all files; a call for each would take a millisecond
         found = [_Entry(status) for status in orjson.loads(text)]
-        # listing a file gives the file itself
+        # listing a file returns the file itself
         own_name = directory.rpartition("/")[2]
         alone = len(found) == 1 and not found[0].is_directory and found[0].name == own_name
         if alone and directory and self._filesystem.getFileStatus(path).isFile():
@@ -252,19 +254,19 @@ class HadoopStore:
 
 
 class _Entry:
-    """One line of a listing; the name of a directory ends in a slash."""
+    """One entry of a listing; the name of a directory ends in a slash."""
 
     __slots__ = ("is_directory", "modified_ms", "name", "size")
 
-    def __init__(self, status: dict[str, Any]) -> None:
-        # the URI of a Hadoop path is always encoded, whatever characters the name has
+    def __init__(self, status: Mapping[str, Any]) -> None:
+        # the URI of a Hadoop path is always percent-encoded
         name = unquote(status["path"]["uri"].rstrip("/").rpartition("/")[2])
         self.is_directory = bool(status["isdir"])
         self.name = f"{name}/" if self.is_directory else name
         self.size, self.modified_ms = int(status["length"]), int(status["modification_time"])
 
 
-def _hadoop_configuration() -> Any:
+def _hadoop_configuration() -> JavaObject:
     from pyspark import SparkContext  # noqa: PLC0415
 
     context = SparkContext._active_spark_context  # noqa: SLF001
@@ -275,7 +277,7 @@ def _hadoop_configuration() -> Any:
 
 def _check_hadoop_name(key: str) -> str:
     if ":" in key:
-        # Path("a:b") is a scheme and a path to Hadoop, and HDFS refuses such names itself
+        # to Hadoop, Path("a:b") is a scheme and a path, and HDFS refuses such names anyway
         raise StorageError(f"{key!r} has a colon, which no file name in Hadoop can have", key=key)
     return key
 
@@ -286,10 +288,10 @@ def _not_found(key: str) -> ObjectNotFoundError:
 
 @contextmanager
 def _calling(key: str, *, writing: bool = False) -> Iterator[None]:
-    """What goes wrong in Hadoop, as an error of ours; only a missing file is 'not found'.
+    """Turns errors of Hadoop into errors of this library; only a missing file is 'not found'.
 
-    While writing, a file that is not found is our own temporary one: a retried rename whose first answer
-    was lost. That says nothing about the object.
+    While writing, a file that is not found is the store's own temporary one, after a retried rename whose
+    first answer was lost. That says nothing about the object.
     """
     try:
         yield
@@ -309,9 +311,9 @@ def _first_line(text: str) -> str:
     return text.partition("\n")[0]
 
 
-# Where a table is, for the log (a store) and for Spark's own readers and writers (a Hadoop URI).
+# The location of a table, for the log (a store) and for Spark's own readers and writers (a Hadoop URI).
 
-# Hadoop's names for what obstore calls otherwise; a bucket may override each of them.
+# Hadoop's names of options and obstore's; a bucket may override each of them.
 _S3_OPTIONS: Final = {
     "access.key": "access_key_id",
     "secret.key": "secret_access_key",
@@ -322,36 +324,36 @@ _S3_OPTIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The directory of a table under each of its names."""
+    """The directory of a table, under each of its names."""
 
     store: LogStore
     root: str
-    """As Hadoop's Path takes it: real names, nothing percent-encoded, no slash at the end."""
+    """The spelling that Hadoop's Path takes: real names, nothing percent-encoded, no slash at the end."""
     location: str
-    """As its user wrote it."""
+    """The spelling of its user."""
 
 
 def place_of(session: SparkSession, path: str | Path) -> Place:
-    """Returns the table's directory, with the cluster's own configuration; nothing is read yet."""
+    """Returns the table's directory under the cluster's own configuration; nothing is read yet."""
     written = text = os.fspath(path)
     conf = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
     location = parse_location(text)
     has_scheme = location is None or (location.family and not text.startswith("/"))
     if not has_scheme and not str(conf.get("fs.defaultFS")).startswith("file:"):
-        # On a cluster a path without a scheme is a path of its default file system.
+        # On a cluster, a path without a scheme belongs to the default file system.
         bare = jvm_tools().path(text)
         text = str(bare.getFileSystem(conf).makeQualified(bare).toString())
         location = parse_location(text)
     return Place(*_place(text, location, conf), written)
 
 
-def _place(uri: str, location: Location | None, conf: Any) -> tuple[LogStore, str]:
+def _place(uri: str, location: Location | None, conf: JavaObject) -> tuple[LogStore, str]:
     match location:
         case Location(family="file" | ""):
             return _local(uri)
         case Location(family="memory"):
             raise StorageError(
-                f"{uri!r} exists in this Python process only, and Spark reads files in a JVM",
+                f"{uri!r} exists only in this Python process, but Spark reads files in a JVM",
                 hint="use a local path, hdfs://, s3a://, gs:// or abfss://",
                 uri=uri,
             )
@@ -369,26 +371,26 @@ def _local(text: str) -> tuple[LogStore, str]:
     location = root_of(text)
     assert location is not None
     store = LocalStore(location.path)
-    # With its scheme: the default file system may be another one.
+    # with its scheme, because the default file system may be another one
     return store, f"file://{store.uri}"
 
 
-def _known_to_hadoop(uri: str, conf: Any) -> str:
-    """Hadoop has s3a:// where everybody else writes s3://."""
+def _known_to_hadoop(uri: str, conf: JavaObject) -> str:
+    """Returns the URI with s3a:// in place of s3://, which Hadoop does not know."""
     scheme, _, rest = uri.partition(":")
     if scheme.lower() != "s3a" and not conf.get(f"fs.{scheme.lower()}.impl"):
         return f"s3a:{rest}"
     return uri
 
 
-def s3_options(conf: Any, bucket: str) -> Mapping[str, object]:
+def s3_options(conf: JavaObject, bucket: str) -> Mapping[str, object]:
     """Returns the credentials and the endpoint that Hadoop would use for this bucket, by obstore's names."""
 
     def value(name: str) -> str | None:
         text = conf.get(f"fs.s3a.bucket.{bucket}.{name}") or conf.get(f"fs.s3a.{name}")
         return str(text) if text else None
 
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         ours: text for theirs, ours in _S3_OPTIONS.items() if (text := value(theirs))
     }
     if endpoint := value("endpoint"):
@@ -398,7 +400,7 @@ def s3_options(conf: Any, bucket: str) -> Mapping[str, object]:
     return found
 
 
-def _has_file_system(scheme: str, conf: Any) -> bool:
+def _has_file_system(scheme: str, conf: JavaObject) -> bool:
     try:
         jvm_tools().lookup("org.apache.hadoop.fs.FileSystem").getFileSystemClass(scheme, conf)
     except Py4JJavaError:

@@ -1,4 +1,4 @@
-"""What the options of one write ask for, checked before anything runs."""
+"""The options of one write, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OWN: Final = (
     "mergeMode",
     "upsert",
 )
-"""Options of a write besides `spark.indextables.*`; all others are for Spark's Parquet writer."""
+"""Options of a write besides `spark.indextables.*`; all others go to Spark's Parquet writer."""
 
 _SPARKS: Final = ("compression", "maxRecordsPerFile")
 _FLAGS: Final = {"true": True, "false": False}
@@ -36,7 +36,7 @@ _OVERWRITE_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """One write's options by what they are for."""
+    """The options of one write, by what they are for."""
 
     path: str | None = None
     merge_schema: bool = False
@@ -51,14 +51,11 @@ class WriteOptions:
     settings: Mapping[str, str] = field(default_factory=dict)
     """The `spark.indextables.*` options."""
     parquet: Mapping[str, str] = field(default_factory=dict)
-    """What Spark's own writer gets: compression, maxRecordsPerFile, …"""
+    """The options of Spark's own writer: compression, maxRecordsPerFile, …"""
 
     @classmethod
     def of(cls, given: Mapping[str, object]) -> WriteOptions:
-        """Returns the options, whatever case their names are written in.
-
-        ConfigError for what cannot be.
-        """
+        """Returns the options, in whatever case their names are written; ConfigError for impossible values."""
         by_name = {name.lower(): str(value) for name, value in given.items()}
         own = {name: by_name.get(name.lower()) for name in OWN}
         rest = {n: str(v) for n, v in given.items() if n.lower() not in {o.lower() for o in OWN}}
@@ -80,14 +77,14 @@ class WriteOptions:
         )
 
     def is_dynamic(self, session: SparkSession) -> bool:
-        """Returns whether an overwrite replaces only the partitions it has rows for."""
+        """Returns True if an overwrite replaces only the partitions that it has rows for."""
         if self.overwrite_mode is not None:
             return self.overwrite_mode == "dynamic"
         return str(session.conf.get(_OVERWRITE_MODE)).lower() == "dynamic"
 
 
 def key_names(text: str) -> tuple[str, ...]:
-    """Returns the columns of a key: a JSON list, or names between commas.
+    """Returns the columns of a key, from a JSON list or from names separated by commas.
 
     >>> key_names("id, day")
     ('id', 'day')
@@ -98,11 +95,9 @@ def key_names(text: str) -> tuple[str, ...]:
 
 
 def flag(name: str, text: str | None) -> bool:
-    """Returns an option that is true or false; not given is false."""
+    """Returns an option that is true or false; it is false if it is not given."""
     if text is not None and text.lower() not in _FLAGS:
-        raise ConfigError(
-            f"{name} cannot be {text!r}", hint="it is true or false", key=name, value=text
-        )
+        raise ConfigError(f"{name} cannot be {text!r}", hint="give true or false", key=name, value=text)
     return text is not None and _FLAGS[text.lower()]
 
 
@@ -117,7 +112,7 @@ def _mode(text: str | None) -> Literal["static", "dynamic"] | None:
         case _:
             raise ConfigError(
                 f"partitionOverwriteMode cannot be {text!r}",
-                hint="it is static (replace everything) or dynamic (only partitions with new rows)",
+                hint="give static (replaces everything) or dynamic (replaces only partitions with new rows)",
                 key="partitionOverwriteMode",
                 value=text,
             )
@@ -128,14 +123,14 @@ def _txn(app_id: str | None, version: str | None) -> Txn | None:
         return None
     if app_id is None or version is None or not re.fullmatch(r"\d{1,18}", version, re.ASCII):
         raise ConfigError(
-            f"txnAppId is {app_id!r} and txnVersion is {version!r}: both are needed, the second as a number",
+            f"txnAppId is {app_id!r} and txnVersion is {version!r}: both must be given, the second as a number",
             hint="a batch with the same application and version is then written once, however often it runs",
         )
     return Txn(app_id, int(version))
 
 
 def _refuse_misspelling(name: str) -> None:
-    """An option that Parquet would silently ignore, although it looks like one that means something."""
+    """Raises ConfigError for an option that looks misspelled, which Parquet's writer would silently ignore."""
     folded = {known.lower(): known for known in (*OWN, *_SPARKS)}
     if name.lower() in folded:
         return

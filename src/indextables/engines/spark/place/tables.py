@@ -1,4 +1,4 @@
-"""The options in force for one call: its own over the session's over Hadoop's."""
+"""The settings in force for one call, and the tables of a session."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import orjson
+from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
 from indextables.config import PREFIX, layered
@@ -20,6 +21,9 @@ from indextables.errors import ConfigError
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
 _PARSED_ALIKE: Final[Mapping[str, str]] = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
@@ -28,19 +32,21 @@ _PARSED_ALIKE: Final[Mapping[str, str]] = {
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
 }
-"""The settings by which a text means to Spark what it means to our own parser."""
+"""The settings under which Spark and this library's own parser understand a text alike."""
 
 
-def parsed_alike(session: Any) -> bool:
-    """Returns whether our own parser reads a condition as this session does; also on Spark Connect."""
+def parsed_alike(session: SparkSession | ConnectSession) -> bool:
+    """Returns True if this library's own parser reads a condition as this session does; also on Spark Connect."""
     return all(
         str(session.conf.get(key, value)).lower() == value.lower()
         for key, value in _PARSED_ALIKE.items()
     )
 
 
-def settings_of(session: SparkSession, options: Mapping[str, object] | None = None) -> dict[str, Any]:
-    """Returns every `spark.indextables.*` setting that is stronger than the table's own properties."""
+def settings_of(
+    session: SparkSession, options: Mapping[str, object] | None = None
+) -> dict[str, object]:
+    """Returns every `spark.indextables.*` setting that goes before the table's own properties."""
     return layered(options, _session(session), _hadoop(session))
 
 
@@ -55,13 +61,13 @@ def _hadoop(session: SparkSession) -> dict[str, str]:
     return {f"{PREFIX}{name}": value for name, value in _read(found).items()}
 
 
-def _read(java_map: Any) -> dict[str, str]:
-    # one call for the whole map: py4j would make one per entry
+def _read(java_map: JavaObject) -> dict[str, str]:
+    # one call for the whole map, where py4j would make one for each entry
     found: dict[str, str] = orjson.loads(jvm_tools().json.writeValueAsString(java_map))
     return found
 
 
-# Opening tables in a Spark session: where they are, which store holds the log, which version is meant.
+# Opening tables in a Spark session: their location, the store of their log, the version that is meant.
 
 _KEPT: Final = 64
 _logs: Final[OrderedDict[tuple[str, str], TransactionLog]] = OrderedDict()
@@ -77,10 +83,7 @@ class SparkTable:
 
 
 def open_table(session: SparkSession, path: str) -> SparkTable:
-    """Returns the table at a path or URI.
-
-    Nothing is read yet. What one call read, the next does not read again.
-    """
+    """Returns the table at a path or URI, not read yet; what one call has read, the next need not read again."""
     if not path or path.isspace():
         raise ConfigError("the path of a table is empty", hint="name the directory of the table")
     place = place_of(session, path)
@@ -94,9 +97,12 @@ def open_table(session: SparkSession, path: str) -> SparkTable:
 
 
 def snapshot_of(
-    session: SparkSession, table: SparkTable, version: Any = None, timestamp: Any = None
+    session: SparkSession | ConnectSession,
+    table: SparkTable,
+    version: int | str | None = None,
+    timestamp: int | str | None = None,
 ) -> Snapshot:
-    """Returns the version asked for by number or by time, the newest if neither is given."""
+    """Returns the version asked for by number or by time, or the newest if neither is given."""
     if version is not None and timestamp is not None:
         raise ConfigError("versionAsOf and timestampAsOf exclude each other", hint="give one of them")
     if version is not None:
@@ -106,17 +112,14 @@ def snapshot_of(
     return table.log.snapshot()
 
 
-def _version(value: Any) -> int:
+def _version(value: int | str) -> int:
     if not re.fullmatch(r"\s*\d{1,18}\s*", str(value), re.ASCII):
-        raise ConfigError(f"versionAsOf cannot be {value!r}", hint="it is a version number: 0, 1, 2, …")
+        raise ConfigError(f"versionAsOf cannot be {value!r}", hint="give a version number: 0, 1, 2, …")
     return int(value)
 
 
-def _milliseconds(session: SparkSession, value: Any) -> int:
-    """Returns text is read as Spark reads CAST(… AS TIMESTAMP), in the session's zone.
-
-    A number is microseconds.
-    """
+def _milliseconds(session: SparkSession | ConnectSession, value: object) -> int:
+    """Returns a moment: text is read as CAST(… AS TIMESTAMP) in the session's zone, a number is microseconds."""
     if isinstance(value, int):
         return value // 1000
     found = parse_timestamp(str(value))
@@ -125,7 +128,7 @@ def _milliseconds(session: SparkSession, value: Any) -> int:
     if micros is None:
         raise ConfigError(
             f"timestampAsOf cannot be {value!r}",
-            hint="it is a date or a time such as 2024-01-31 or 2024-01-31 12:00:00",
+            hint="give a date or a time such as 2024-01-31 or 2024-01-31 12:00:00",
         )
     return micros // 1000
 
@@ -144,5 +147,5 @@ NAMES: Final = frozenset(
 
 
 def is_ours(source: str) -> bool:
-    """Returns whether a format name, in any case, means a table of ours."""
+    """Returns True if a format name, in any case, means a table of this library."""
     return source.lower() in NAMES

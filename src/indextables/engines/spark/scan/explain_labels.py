@@ -1,8 +1,8 @@
 """What EXPLAIN shows as the location of a scan: `IndexTables[/data/t] v12, 3 of 400 splits`.
 
 Spark asks an index for its location when it describes a scan, before it asks for the files, and does
-not say which scan it describes. So the plan is looked through once for its scans. The scan that is
-described lists its files now instead of a moment later, and is counted. A query that runs is not asked
+not say which scan it describes. So the plan is searched once for its scans. The scan being described
+lists its files now instead of a moment later, and they are counted. A query that runs is not asked
 anything: its label is `400 splits`, and Spark's own metric has the number of files it reads.
 """
 
@@ -14,27 +14,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from py4j.java_gateway import JavaMember, JavaObject
 
 from indextables.engines.spark.jvm.gateway import JvmTools, jvm_tools
 
+if TYPE_CHECKING:
+    from indextables.engines.spark.scan.file_index import TableFileIndex
+
 _logger: Final = logging.getLogger(__name__)
-# Spark describes the scans of a plan in their order, so one of the next few is the one at hand.
+# Spark describes the scans of a plan in their order, so the scan being described is one of the next few.
 _NEXT: Final = 3
 
 
 class Query:
-    """One query that is being described: its scans, and which of them are still to be described."""
+    """A query that is being described: its scans, and which of them are still to be described."""
 
-    def __init__(self, execution: Any) -> None:
+    def __init__(self, execution: JavaObject) -> None:
         self._execution = execution
         self._scans: list[Any] | None = None
         self._to_come: deque[Any] = deque()
         self._by_index: dict[int, list[Any]] | None = None
         self._splits: dict[int, str] = {}
 
-    def described_now(self) -> Any | None:
-        """Returns the scan at hand, where the JVM tells: it holds its own lock while its text is made, once."""
+    def described_now(self) -> JavaObject | None:
+        """Returns the scan being described: the JVM holds its lock while its text is made, which happens once."""
         if self._scans is None:
             self._scans = list(_scans(self._execution.executedPlan()))
             self._to_come.extend(self._scans)
@@ -57,12 +62,12 @@ class Query:
 
 
 _explained: Final[dict[int, Query]] = {}
-"""By the thread of the JVM that prints them: queries that are printed without being run."""
+"""Queries that are printed without being run, by the thread of the JVM that prints them."""
 
 
 @contextmanager
-def describing(execution: Any) -> Iterator[None]:
-    """While a QueryExecution is printed without being run."""
+def describing(execution: JavaObject) -> Iterator[None]:
+    """Counts the splits of a QueryExecution's scans while it is printed without being run."""
     thread = _thread()
     _explained[thread] = Query(execution)
     try:
@@ -72,15 +77,15 @@ def describing(execution: Any) -> Iterator[None]:
 
 
 def _thread() -> int:
-    """Returns the thread of the JVM that works for this one."""
+    """Returns the number of the JVM's thread that works for this one."""
     return int(_handles(jvm_tools()).current_thread().getId())
 
 
-def splits_read(index: Any) -> str | None:
-    """Returns how many splits the scan of this index reads that is being described; None if that is not known.
+def splits_read(index: TableFileIndex) -> str | None:
+    """Returns how many splits the scan being described reads from this index; None if that is unknown.
 
-    A text is made more than once while a query runs, and the JVM tells for which scan only when its
-    first one is made. The others speak for all scans of the index in the query.
+    A text is made more than once while a query runs, and the JVM tells for which scan only when the first
+    one is made. The others speak for all scans of the index in the query.
     """
     try:
         query = _explained.get(_thread()) if _explained else None
@@ -92,7 +97,7 @@ def splits_read(index: Any) -> str | None:
         if index.number is None:
             index.number = _number(scan)
         return _words(_count(scan))
-    except Exception as e:  # noqa: BLE001 - what is wrong is said when the query runs, not by its label
+    except Exception as e:  # noqa: BLE001 - the error appears when the query runs, not in its label
         _logger.debug("A plan is shown without the number of its splits: %s", e)
         return None
 
@@ -102,24 +107,18 @@ def _words(*counts: int) -> str:
     return f"{most}" if least == most else f"{least} to {most}"
 
 
-def _count(scan: Any) -> int:
-    """Spark keeps the list that this makes, and reads by it."""
+def _count(scan: JavaObject) -> int:
+    """Returns the number of files of a scan; Spark keeps the list made here and reads by it."""
     return int(scan.selectedPartitions().totalNumberOfFiles())
 
 
-def _number(scan: Any) -> int:
-    """Returns the number in the JVM of the index that a scan reads.
-
-    A scan does not say which of ours it is.
-    """
+def _number(scan: JavaObject) -> int:
+    """Returns the number in the JVM of the index that a scan reads; the scan itself does not tell which it is."""
     return int(_handles(jvm_tools()).identity(scan.relation().location()))
 
 
-def _scans(plan: Any) -> Iterator[Any]:
-    """Yields the scans of Parquet in a physical plan, in the order they are printed.
-
-    Cached ones come last.
-    """
+def _scans(plan: JavaObject) -> Iterator[JavaObject]:
+    """Yields the scans of Parquet in a physical plan in the order they are printed, those of cached plans last."""
     todo = deque([plan])
     while todo:
         part = todo.popleft()
@@ -137,9 +136,9 @@ def _scans(plan: Any) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class _Handles:
-    current_thread: Any
-    holds_lock: Any
-    identity: Any
+    current_thread: JavaMember
+    holds_lock: JavaMember
+    identity: JavaMember
 
 
 @lru_cache(maxsize=1)

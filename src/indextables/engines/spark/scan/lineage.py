@@ -1,12 +1,12 @@
-"""Where a row comes from, as columns that no file holds: its file, the file's age, and its slice.
+"""Where a row comes from, in columns that no file holds: its file, the file's age, and its slice.
 
-They are partition columns to Spark: constant per file, known to the file index, and free to read.
+To Spark they are partition columns: constant in each file, known to the file index, and free to read.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from indextables.log.state.snapshot import Snapshot
 FILE: Final = "__indextables_file"
 """The number of the row's file in its snapshot."""
 SEQ: Final = "__indextables_seq"
-"""The age of the row's file: a log hides rows of files with a lower number."""
+"""The age of the row's file: a delta file hides rows of files with a lower number."""
 SLICE: Final = "__indextables_slice"
 """The row's slice, by the number of the first file in it."""
 COLUMNS: Final = StructType(
@@ -28,7 +28,7 @@ COLUMNS: Final = StructType(
 
 @dataclass(frozen=True, eq=False)
 class Lineage:
-    """The values of these columns, one per file."""
+    """The values of these columns, one for each file."""
 
     file: npt.NDArray[np.int64]
     seq: npt.NDArray[np.int64]
@@ -36,7 +36,7 @@ class Lineage:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Lineage:
-        """Of every file of a snapshot, in its order; a file without a group is a slice of its own."""
+        """Returns the values for every file of a snapshot, in its order; a file without a slice is a slice of its own."""
         numbers = np.arange(snapshot.num_files)
         encoded = as_array(snapshot.column("file_group")).dictionary_encode()
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -46,12 +46,12 @@ class Lineage:
         return cls(numbers, snapshot.column("seq").to_numpy(), slices)
 
     def where(self, mask: FileMask) -> Lineage:
-        """Of these files only; the numbers stay those of the whole snapshot."""
+        """Returns the values for these files only; the numbers stay those of the whole snapshot."""
         return Lineage(self.file[mask], self.seq[mask], self.slice[mask])
 
     def texts(self) -> list[tuple[str, ...]]:
-        """As partition values are written, one row per file."""
-        columns: list[Any] = [
+        """Returns the values as partition values are written, one row for each file."""
+        columns: list[list[str]] = [
             values.astype(str).tolist() for values in (self.file, self.seq, self.slice)
         ]
         return list(zip(*columns, strict=True))

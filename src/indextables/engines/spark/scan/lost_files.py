@@ -1,16 +1,17 @@
-"""A data file that Spark could not read, in words: which table, which version, and what to do about it.
+"""Says in words which data file Spark could not read: its table, its version, and what to do.
 
-Spark wraps whatever happens while it reads a file in one exception that names the file. If the file is
-one of a table that a DataFrame reads, our own error takes its place, as every other reader raises it.
+Spark wraps whatever happens while it reads a file in one exception that names the file. If the file
+belongs to a table that a DataFrame reads, this library's own error takes its place, as in other readers.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
 import pyarrow.compute as pc
+from py4j.java_gateway import JavaObject
 
 from indextables.engines.spark.scan.native_scan import NativeScan, known_scans
 from indextables.errors import ObjectNotFoundError, StorageError
@@ -19,8 +20,8 @@ _FAILED: Final = "org.apache.spark.SparkException: [FAILED_READ_FILE."
 _MISSING: Final = "FAILED_READ_FILE.FILE_NOT_EXIST"
 
 
-def unreadable_file(error: Any) -> StorageError | None:
-    """Returns what this exception of the JVM says about a file of a table of ours; None if nothing."""
+def unreadable_file(error: JavaObject) -> StorageError | None:
+    """Returns the error for an exception of the JVM about a file of a table; None if it is about something else."""
     if not str(error.toString()).startswith(_FAILED):
         return None
     path = error.getMessageParameters().get("path")
@@ -33,8 +34,8 @@ def unreadable_file(error: Any) -> StorageError | None:
     if str(error.getCondition()) == _MISSING:
         return ObjectNotFoundError(
             f"{where} is in the log, but not in the store",
-            hint="a DataFrame over a version whose files a vacuum removed has to be loaded again; otherwise "
-            "Table.check() lists every such file, and REPAIR INDEXFILES TRANSACTION LOG makes a log without them",
+            hint="if a vacuum removed the files of this version, load the DataFrame again; otherwise Table.check() "
+            "lists every missing file, and REPAIR INDEXFILES TRANSACTION LOG makes a log without them",
             **facts,
         )
     return StorageError(
@@ -57,11 +58,11 @@ def _owner(path: str) -> tuple[NativeScan, str] | None:
 
 
 def _plain(uri: str) -> str:
-    """Without the empty host that only some of Hadoop's texts write: file:///a is file:/a."""
+    """Returns the URI without the empty host that only some of Hadoop's texts have: file:///a is file:/a."""
     return re.sub("^([a-z0-9]+):///", r"\1:/", uri)
 
 
-def _root_cause(error: Any) -> str:
+def _root_cause(error: JavaObject) -> str:
     while error.getCause() is not None:
         error = error.getCause()
     lines = str(error.getMessage() or error.toString()).strip().splitlines()

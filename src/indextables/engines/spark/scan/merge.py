@@ -1,9 +1,9 @@
-"""Tables with log files as Spark reads them: native scans, and a join that leaves out what a log replaced.
+"""Reads tables with delta files in Spark: native scans, and a join that leaves out what was replaced.
 
-* Files that no newer log can change are one plain native scan.
-* The others are a native scan too, and a LEFT ANTI JOIN with the keys of the logs removes the rows that
-  are replaced or deleted. A filter on the result reaches both scans, because Spark pushes it through the
-  union and to the left side of the join; one on the key reaches the scan of the logs as well.
+* Files that no newer delta file can change are one plain native scan.
+* The others are a native scan too, and a LEFT ANTI JOIN with the keys of the delta files removes the rows
+  that are replaced or deleted. A filter on the result reaches both scans, because Spark pushes it through
+  the union and to the left side of the join. A filter on the key reaches the scan of the keys as well.
 * Where rows are combined column by column, the rows of one key are grouped, and each column is taken
   from the newest file that sets it. Filters on the key and on partition columns reach the scan.
 """
@@ -43,7 +43,7 @@ def table_frame(
     read_optimized: bool = False,
     with_slice: bool = False,
 ) -> DataFrame:
-    """Returns the rows of this version, and with them their slices where asked for (`lineage.SLICE`).
+    """Returns the rows of this version, with the slice of each (`lineage.SLICE`) if asked for.
 
     `read_optimized` shows base files alone: rows as they were when each slice was compacted last.
     """
@@ -87,7 +87,7 @@ class _Merge:
                 parts.append(self._combined(slices, found, merged))
             else:
                 parts.append(self._unhidden(found, merged))
-        if not parts:  # every row of the table was deleted, and only the keys are left
+        if not parts:  # every row was deleted, and only delta files with their keys are left
             return self._scan("bare", found.bare)
         return reduce(DataFrame.union, parts)
 
@@ -100,17 +100,17 @@ class _Merge:
         return native_frame(self.session, self.snapshot, self.place, self.options, part=part)
 
     def _keys(self, name: str, mask: FileMask) -> DataFrame:
-        """Returns the keys in these log files; where they come from is with each."""
+        """Returns the keys in these delta files, each with where it comes from."""
         schema = self.snapshot.schema
         columns = StructType(tuple(f for f in schema if f.name in self.rule.key))
         return self._native(Part(name, mask, columns, lineage=True, is_sliced=False))
 
     def _unhidden(self, found: PrunedSlices, merged: FileMask) -> DataFrame:
-        """Returns the rows of these files whose key is in no newer log of their slice.
+        """Returns the rows of these files whose key is in no newer delta file of their slice.
 
-        The partition is the slice's own. It is compared too, because Spark then uses a filter on the
-        partition for the logs as well; but it does so only where it is compared with `=`, so slices in a
-        partition of NULL are joined by themselves.
+        The partition, which is that of the whole slice, is compared too, because Spark then uses a filter on
+        the partition for the keys as well. It does so only for a comparison with `=`, so slices in a partition
+        of NULL are joined separately.
         """
         partitions = [n for n in self.snapshot.partition_columns if n not in self.rule.key]
         named = ~self._has_null(partitions)
@@ -132,12 +132,12 @@ class _Merge:
         return rows.join(logs, hidden, "left_anti").select(*map(_column, self.names))
 
     def _has_null(self, partitions: list[str]) -> FileMask:
-        """Returns where a file's partition is NULL in one of these columns."""
+        """Returns one bit per file, True if its partition is NULL in one of these columns."""
         found = np.zeros(self.snapshot.num_files, np.bool_)
         if partitions:
             values = as_array(self.snapshot.column("partition_values"))
             for name in partitions:
-                # the empty text is how Spark writes NULL into a path
+                # Spark writes NULL into a path as the empty text
                 found |= ~as_mask(pc.not_equal(values.field(name), ""))
         return found
 
@@ -184,7 +184,7 @@ def _seq_of(name: str) -> str:
 
 
 def _unset(slices: Slices, files: FileMask, name: str) -> list[int]:
-    """Returns the numbers of those of the files that say nothing about this column."""
+    """Returns the numbers of the files that do not set this column."""
     if slices.sets is None:
         return []
     numbers: list[int] = np.flatnonzero(files & ~slices.sets.setting(name)).tolist()
@@ -192,7 +192,7 @@ def _unset(slices: Slices, files: FileMask, name: str) -> list[int]:
 
 
 def _newest_value(name: str, unset: list[int]) -> tuple[Column, Column]:
-    """Returns the column of the newest row that sets it, and how new that is."""
+    """Returns the column's value from the newest row that sets it, and how new that row is."""
     age = F.col(SEQ)
     if unset:
         age = F.when(~F.col(FILE).isin(unset), age)

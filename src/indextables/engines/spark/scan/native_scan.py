@@ -1,4 +1,4 @@
-"""One version of a table as Spark scans it: filters in, the splits to read out."""
+"""One version of a table as Spark scans it: filters in, splits to read out."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from weakref import WeakSet
+
+from py4j.java_gateway import JavaObject
 
 from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import And, Opaque, Predicate
@@ -23,52 +25,49 @@ _logger: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class PartOf:
-    """Which files of a version a scan is about, where they are not all of them."""
+    """The files of a version that a scan reads, if they are not all of them."""
 
     name: str
     whole: Snapshot
     mask: FileMask
-    """One bit per file of the whole."""
+    """One bit per file of `whole`."""
 
 
 @dataclass(frozen=True, eq=False)
 class NativeScan:
-    """A table pinned to one version; the same for every query over one DataFrame."""
+    """A table pinned to one version, the same for every query over one DataFrame."""
 
     snapshot: Snapshot
     files: FileList
     location: str
-    """The table as its user wrote it."""
+    """The table's location as its user wrote it."""
     root: str
-    """Its directory as Hadoop writes it."""
+    """The table's directory as Hadoop writes it."""
     part: PartOf | None = None
-    """What `snapshot` is a part of; None: it is all there is."""
+    """What `snapshot` is a subset of; None if it is the whole version."""
 
     @property
     def label(self) -> str:
-        """Returns the table in a line of a log."""
+        """Returns the scan as logging shows it."""
         part = f" {self.part.name}" if self.part else ""
         return f"IndexTables[{self.location}] v{self.snapshot.version}{part}"
 
     @property
     def identity(self) -> str:
-        """Equal for two scans only if they read the same rows."""
+        """Returns a text that is equal for two scans only if they read the same rows."""
         part = f" {self.part.name}" if self.part else ""
         return f"{self.version_identity}{part} {self.snapshot.excerpt}".rstrip()
 
     @property
     def version_identity(self) -> str:
-        """Equal for two scans only if they read the same version of one table, or parts of it."""
+        """Returns a text that is equal for two scans only if they read the same version of one table, or some of it."""
         snapshot = self.part.whole if self.part else self.snapshot
-        # A log of another writer has no commit ids; then only the same object is surely the same.
+        # a log of another writer has no commit ids; then only the same object is known to be the same version
         commit = snapshot.commit_id or id(snapshot)
         return f"IndexTables[{self.root}] v{snapshot.version} {snapshot.metadata.id} {commit}"
 
-    def plan(self, partition_filters: Any, data_filters: Any) -> Plan:
-        """Returns the splits that may hold rows.
-
-        Partition filters are applied exactly, the others soundly.
-        """
+    def plan(self, partition_filters: JavaObject, data_filters: JavaObject) -> Plan:
+        """Returns the splits that may hold rows; partition filters are applied exactly, others by statistics."""
         within = None
         if partition_filters.length():
             within = self.files.partitions_matching(partition_filters)
@@ -78,7 +77,7 @@ class NativeScan:
         return plan
 
     def _planned(self, conditions: Sequence[Predicate], within: FileMask | None) -> Plan:
-        """Returns a condition that our binder refuses skips nothing: a scan never fails where Spark would not."""
+        """Returns the plan; a condition that cannot be bound skips nothing, so a scan never fails where Spark would not."""
         try:
             return self._plan(conditions, within)
         except (PredicateError, UnknownColumnError) as e:
@@ -87,7 +86,7 @@ class NativeScan:
 
     def _plan(self, conditions: Sequence[Predicate], within: FileMask | None) -> Plan:
         where = And(tuple(conditions)) if conditions else None
-        # Catalyst names columns as the table does, so `a` and `A` may be two of them.
+        # Catalyst spells columns as the table does, so `a` and `A` may be two columns
         return plan_files(self.snapshot, where, within=within, case_sensitive=True)
 
     def _readable(self, condition: Predicate) -> Predicate:
@@ -98,13 +97,13 @@ class NativeScan:
         return condition
 
 
-# Several of one identity: while any of them is in use, the identity stands for rows of the table.
+# While any scan of an identity is in use, the identity stands for rows of the table.
 _scans: Final[dict[str, WeakSet[NativeScan]]] = {}
 _lock: Final = threading.Lock()
 
 
 def register(scan: NativeScan) -> NativeScan:
-    """Returns the scan itself, to be found again by what its index prints in the JVM."""
+    """Returns the scan itself, which can then be found by what its index prints in the JVM."""
     with _lock:
         for identity in [identity for identity, scans in _scans.items() if not scans]:
             del _scans[identity]

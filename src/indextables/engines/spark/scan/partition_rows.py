@@ -1,7 +1,7 @@
 """Partition values as Catalyst rows, and Spark's own filters applied to them.
 
-Spark does not check partition filters again after the file index answered, so they are evaluated by
-Spark's own expressions on the typed values: no translation of ours stands between.
+Spark does not check partition filters again after the file index has answered. So Spark's own expressions
+evaluate them on the typed values, and no translation can change their meaning.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, assert_never
+from typing import assert_never
 
 import numpy as np
 import numpy.typing as npt
 import orjson
+from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from indextables.core.prune.partitions import partition_value
@@ -36,8 +38,8 @@ _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 class PartitionGroups:
     """The files of a snapshot by their partition values.
 
-    `group` is the group of each file, `texts` the values of each group, as the log has them. A table
-    without partitions has one group with no values.
+    `group` is the number of each file's partition, `texts` the values of each partition as the log has
+    them. A table without partitions has a single one without values.
     """
 
     columns: StructType
@@ -46,19 +48,19 @@ class PartitionGroups:
 
     @property
     def count(self) -> int:
-        """Returns the number of groups."""
+        """Returns the number of partitions."""
         return len(self.texts)
 
     @cached_property
     def order(self) -> npt.NDArray[np.int64] | None:
-        """Returns the files with those of one group next to each other; None if they already are."""
+        """Returns the files with those of one partition next to each other; None if they already are."""
         if self.count < 2 or bool((np.diff(self.group) >= 0).all()):
             return None
         return np.argsort(self.group, kind="stable")
 
 
 def partition_groups(snapshot: Snapshot) -> PartitionGroups:
-    """Returns which files share all their partition values."""
+    """Returns the files by the partition values that they share."""
     names = snapshot.partition_columns
     columns = StructType(tuple(f for name in names for f in snapshot.schema if f.name == name))
     group = np.zeros(snapshot.num_files, np.int64)
@@ -68,7 +70,7 @@ def partition_groups(snapshot: Snapshot) -> PartitionGroups:
     encoded = [values.field(name).dictionary_encode(null_encoding="encode") for name in names]
     for column in encoded:
         group = group * (len(column.dictionary) + 1) + np.asarray(column.indices)
-        # Renumbered each time, or many columns of many values would overflow.
+        # renumbered each time, because many columns of many values would overflow
         _, group = np.unique(group, return_inverse=True)
     _, first = np.unique(group, return_index=True)
     rows = [column.take(first).to_pylist() for column in encoded]
@@ -76,7 +78,7 @@ def partition_groups(snapshot: Snapshot) -> PartitionGroups:
 
 
 def file_groups(snapshot: Snapshot, lineage: Lineage) -> PartitionGroups:
-    """Returns every file by itself: with its partition values, and with where its rows come from."""
+    """Returns each file by itself, with its partition values and with where its rows come from."""
     partitions = partition_groups(snapshot)
     origins = zip(partitions.group.tolist(), lineage.texts(), strict=True)
     texts = tuple((*partitions.texts[group], *origin) for group, origin in origins)
@@ -84,11 +86,11 @@ def file_groups(snapshot: Snapshot, lineage: Lineage) -> PartitionGroups:
     return PartitionGroups(columns, np.arange(snapshot.num_files), texts)
 
 
-def build_rows(groups: PartitionGroups, session: Any) -> Any:
-    """Returns a Scala IndexedSeq with one InternalRow per group.
+def build_rows(groups: PartitionGroups, session: SparkSession) -> JavaObject:
+    """Returns a Scala IndexedSeq with one InternalRow for each partition.
 
-    Built from JSON by Spark's own parser in one call: py4j would send a small long as an Integer,
-    and a row that holds an Integer where a Long belongs fails while it is read.
+    Spark's own parser builds them from JSON in one call. py4j would send a small long as an Integer, and a
+    row that holds an Integer where a Long belongs fails while it is read.
     """
     tools = jvm_tools()
     if not groups.columns.fields:
@@ -107,7 +109,7 @@ def build_rows(groups: PartitionGroups, session: Any) -> Any:
 
 
 def _internal_type(kind: DataType) -> str:
-    """Returns the type whose values Catalyst stores in the same form: a date is an int of days."""
+    """Returns the type whose values Catalyst stores in the same form; a date is an int of days."""
     match kind:
         case PrimitiveType("date"):
             return "int"
@@ -129,31 +131,33 @@ def _internal_type(kind: DataType) -> str:
             assert_never(kind)
 
 
-def _internal(text: str | None, kind: DataType) -> Any:
+def _internal(text: str | None, kind: DataType) -> object:
     value = partition_value(text, kind)
     match value:
         case float() if not math.isfinite(value):
-            return text  # JSON has no such number, but Spark reads NaN and Infinity from text
+            return text  # JSON has no NaN or Infinity, but Spark reads them from text
         case Decimal() | bytes():
             return encode_value(value, kind)
         case _:
             return value
 
 
-def matching_groups(filters: Any, groups: PartitionGroups, rows: Any) -> npt.NDArray[np.bool_]:
-    """Returns one bit per group: whether Spark's own evaluation of all filters is TRUE for its values.
+def matching_groups(
+    filters: JavaObject, groups: PartitionGroups, rows: JavaObject
+) -> npt.NDArray[np.bool_]:
+    """Returns one bit per partition, True if Spark's own evaluation of all filters is TRUE for its values.
 
-    A filter sees only the groups that those before it leave, as the right side of Spark's AND does:
-    `p <> 'x' AND CAST(p AS INT) = 1` fails for `x` otherwise. One that fails is asked again when the
-    others have had their say, because Spark may have changed the order of what the query says. If it
-    still fails, nobody can say which rows match, and the error is the query's.
+    A filter sees only the partitions that the filters before it keep, as the right side of Spark's AND does:
+    otherwise `p <> 'x' AND CAST(p AS INT) = 1` would fail for `x`. A filter that fails is tried again after
+    the others, because Spark may have changed their order. If it still fails, no one can tell which rows
+    match, and the error is the query's.
     """
     tools = jvm_tools()
     kept = np.ones(groups.count, np.bool_)
     waiting = [filters.apply(i) for i in range(filters.length())]
     attributes = _attributes(waiting, groups.columns, tools)
     while waiting:
-        failed: list[Any] = []
+        failed: list[JavaObject] = []
         for predicate in waiting:
             try:
                 kept[kept] = _evaluate(predicate, attributes, _chosen(rows, kept, tools), tools)
@@ -165,11 +169,13 @@ def matching_groups(filters: Any, groups: PartitionGroups, rows: Any) -> npt.NDA
     return kept
 
 
-def _chosen(rows: Any, kept: npt.NDArray[np.bool_], tools: JvmTools) -> Any:
+def _chosen(rows: JavaObject, kept: npt.NDArray[np.bool_], tools: JvmTools) -> JavaObject:
     return rows if kept.all() else tools.positions(kept).map(rows)
 
 
-def _evaluate(predicate: Any, attributes: Any, rows: Any, tools: JvmTools) -> npt.NDArray[np.bool_]:
+def _evaluate(
+    predicate: JavaObject, attributes: JavaObject, rows: JavaObject, tools: JvmTools
+) -> npt.NDArray[np.bool_]:
     bound = tools.lookup(f"{_EXPRESSIONS}.BindReferences").bindReference(predicate, attributes, False)
     test = tools.lookup(f"{_EXPRESSIONS}.Predicate").createInterpreted(bound)
     test.initialize(0)
@@ -177,14 +183,14 @@ def _evaluate(predicate: Any, attributes: Any, rows: Any, tools: JvmTools) -> np
     return np.asarray([a == "true" for a in answers.split(",")] if answers else [], np.bool_)
 
 
-def _attributes(predicates: Sequence[Any], columns: StructType, tools: JvmTools) -> Any:
-    """Returns the partition columns in the order of the rows, as the very attributes the filters name."""
-    named: dict[str, Any] = {}
+def _attributes(predicates: Sequence[JavaObject], columns: StructType, tools: JvmTools) -> JavaObject:
+    """Returns the partition columns in the order of the rows, as the attributes that the filters name."""
+    named: dict[str, JavaObject] = {}
     for predicate in predicates:
         references = predicate.references().toSeq()
         for i in range(references.length()):
             named[references.apply(i).name()] = references.apply(i)
-    # A filter may be a constant: Spark counts one that names no column among these too.
+    # A filter may be a constant: Spark counts a filter without a column as a partition filter.
     unused = next(iter(named.values()), None)
     found = [] if unused is None else [named.get(f.name, unused.newInstance()) for f in columns]
     return tools.lookup(f"{_EXPRESSIONS}.package$AttributeSeq")(tools.seq(found))

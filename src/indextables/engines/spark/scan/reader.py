@@ -1,9 +1,9 @@
-"""`spark.read.format("indextables")`: the options of a read, and the DataFrame it gives."""
+"""`spark.read.format("indextables")`: the options of a read, and the DataFrame it returns."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,10 +16,10 @@ from indextables.errors import ConfigError, SchemaError
 from indextables.log.state.snapshot import Snapshot
 
 PARQUET: Final = ("datetimeRebaseMode", "int96RebaseMode")
-"""Options of Spark's Parquet reader that a table knows; they have one value."""
+"""Options of Spark's Parquet reader that a table accepts, with a single value each."""
 _OURS: Final = ("path", "versionAsOf", "timestampAsOf", "where", "readOptimized")
 _KNOWN: Final = {name.lower(): name for name in (*_OURS, *PARQUET)} | {
-    "read_optimized": "readOptimized"  # as the Python functions have it
+    "read_optimized": "readOptimized"  # the spelling of the Python functions
 }
 
 
@@ -29,7 +29,7 @@ def read_table(
     options: Mapping[str, object] | None = None,
     pinned: Snapshot | None = None,
 ) -> DataFrame:
-    """Returns the table at this path, pinned to its newest version or the one the options name."""
+    """Returns the table at this path, pinned to its newest version or to the one that the options name."""
     given = checked_options(options or {})
     table = open_table(session, path)
     snapshot = pinned
@@ -41,8 +41,8 @@ def read_table(
     return frame.where(given["where"]) if "where" in given else frame
 
 
-def one_path(path: Any, options: Mapping[str, str]) -> str:
-    """Returns the one path of a read, from the argument or from the option."""
+def one_path(path: str | Sequence[str] | None, options: Mapping[str, str]) -> str:
+    """Returns the single path of a read, from the argument or from the option."""
     given = {key.lower(): value for key, value in options.items()}
     paths = [path] if isinstance(path, str) else list(path or ())
     if not paths and "path" in given:
@@ -57,7 +57,7 @@ def one_path(path: Any, options: Mapping[str, str]) -> str:
 
 
 def refuse_schema(*, is_given: bool) -> None:
-    """A table knows its own schema; reading it through another one would hide what does not fit."""
+    """Raises SchemaError if a read is given a schema, which would hide what does not fit it."""
     if is_given:
         raise SchemaError(
             "a table has its own schema; it cannot be read with another one",
@@ -65,8 +65,8 @@ def refuse_schema(*, is_given: bool) -> None:
         )
 
 
-def _refuse_other_calendar(name: str, value: Any) -> None:
-    """The log has bounds of the values as they are stored: read as others, they would be skipped."""
+def _refuse_other_calendar(name: str, value: object) -> None:
+    """Raises ConfigError for another calendar: bounds are of the values as stored, so rows would be skipped."""
     if name in PARQUET and str(value).upper() != "CORRECTED":
         raise ConfigError(
             f"the dates and times of a table are read as they are stored, not with {name}={value!r}",
@@ -76,7 +76,7 @@ def _refuse_other_calendar(name: str, value: Any) -> None:
 
 
 def checked_options(options: Mapping[str, object]) -> dict[str, Any]:
-    """Returns the options by their proper names; one that means nothing is an error."""
+    """Returns the options by their proper names; ConfigError for one that is unknown."""
     Config.of(session=options).validate()
     found: dict[str, Any] = {}
     for key, value in options.items():

@@ -1,4 +1,4 @@
-"""From a snapshot to a DataFrame that Spark scans natively."""
+"""Makes a DataFrame of a snapshot, which Spark scans natively."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from indextables.engines.spark.scan.row_group_filters import ALL_FILES, ANY_NAME
 from indextables.log.state.snapshot import Snapshot
 
 _UNASKED: Final = {"mergeSchema": "false", "compression": "snappy", **ANY_NAME}
-"""Options without a meaning for a scan of listed files with a known schema.
+"""Options that mean nothing to a scan of listed files with a known schema.
 
-Spark looks each of them up for every file it makes a task for, which takes longer than making the task
-where they are not given: the session's settings are then read, and patterns replaced in their texts.
+Spark looks them up for every file. If they are missing, it reads the session's settings and replaces
+patterns in their texts, which takes longer than making the task for the file.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Some of a version's files, read for some of their columns."""
+    """Some of a version's files, read for all or some of their columns."""
 
     name: str
-    """Different for every part of one version."""
+    """A name that tells it from every other subset of the version."""
     mask: FileMask
     """One bit per file of the version."""
     schema: StructType | None = None
-    """The columns to read; None: all of the table's."""
+    """The columns to read; None means all of the table's."""
     lineage: bool = False
-    """Each row also says where it comes from (`lineage.COLUMNS`)."""
+    """Whether each row also says where it comes from (`lineage.COLUMNS`)."""
     is_sliced: bool = True
-    """False to read every file for itself: the keys of log files, whatever their rows mean."""
+    """False reads each file by itself, such as the keys of delta files, whatever its rows mean in its slice."""
 
     @classmethod
     def with_lineage(cls, mask: FileMask) -> Part:
-        """Returns these files, each row with where it comes from; the name tells parts of one version apart."""
+        """Returns these files with where each row comes from; the name tells subsets of one version apart."""
         chosen = hashlib.sha256(np.packbits(mask).tobytes()).hexdigest()[:16]
         return cls(f"files {chosen}", mask, lineage=True)
 
@@ -69,17 +69,17 @@ def native_frame(
 ) -> DataFrame:
     """Returns a DataFrame over this version of the table, pinned to it however often it is used.
 
-    The rows of each file as they are: what log files hide is `merge_read`'s to leave out.
+    It shows the rows of each file as they are; `scan.merge` leaves out those that delta files hide.
     """
     tools = jvm_tools()
     serve_callbacks(tools.gateway)
     files = _files(session, snapshot, place.root, part)
     of = None if part is None else PartOf(part.name, snapshot, part.mask)
     scan = register(NativeScan(files.snapshot, files, place.location, place.root, of))
-    # Nullable, whatever the table says: a column that is newer than a file is NULL there, and Spark
-    # would fold `z IS NULL` to FALSE.
+    # Nullable, whatever the table says: a column newer than a file is NULL there, and Spark would fold
+    # `z IS NULL` to FALSE.
     partition_schema = nullable_schema(tools, schema_to_json(files.partition_columns))
-    # All columns, partition columns too: Spark then keeps the table's order of columns.
+    # with partition columns, so that Spark keeps the table's order of columns
     columns = (part.schema if part else None) or snapshot.schema
     data_schema = nullable_schema(tools, schema_to_json(columns))
     index = TableFileIndex(scan, partition_schema)
@@ -102,12 +102,12 @@ _lock: Final = threading.Lock()
 
 
 def _files(session: SparkSession, snapshot: Snapshot, root: str, part: Part | None) -> FileList:
-    """Returns the files of this version, or of a part of it, built once however many DataFrames read it."""
+    """Returns the files of this version, or of a subset of it, made once for all DataFrames that read it."""
     version = (snapshot.metadata.id, str(snapshot.version), str(snapshot.commit_id))
     key = (application_of(session), root, *version, part.name if part else "")
     with _lock:
         whole, files = _lists.pop(key, (None, None))
-        # The same version of a table that was deleted and made again may lack an id to tell it by.
+        # A table that was deleted and made again may have the same version, and no id to tell the two apart.
         if files is None or whole is not snapshot:
             files = _listed(session, snapshot, root, part)
         _lists[key] = (snapshot, files)

@@ -1,16 +1,16 @@
-"""How Spark reads the files: which filters inside of them it may use, as some can lose rows.
+"""Which filters Spark may use inside of files, because some of them can lose rows.
 
 Spark takes 0.0 and -0.0 for equal and NaN for the greatest number. Parquet's reader, which skips row
 groups for it, does not: its dictionary and Bloom filters tell the zeros apart by their bits, and the
-bounds that most writers record leave NaN out. Constants of dates and times go to the reader by way of
-java.sql.Date and Timestamp, which have no 5 to 14 October 1582 and come back later from there, and so do
-some hours of the 19th century. `docs/adr/0018-floats-inside-files.md` has the cases.
+bounds that most writers record leave NaN out. Constants of dates and times reach the reader through
+java.sql.Date and Timestamp, which have no 5 to 14 October 1582 and turn those days into later ones; some
+hours of the 19th century fare alike. `docs/adr/0018-floats-inside-files.md` has the cases.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -30,32 +30,32 @@ _BY_BOUNDS: Final = {
     "parquet.filter.columnindex.enabled": "false",
 }
 UNFILTERED: Final[Mapping[str, str]] = {**_BY_VALUE, **_BY_BOUNDS}
-"""Options of a read that skips nothing inside files."""
+"""Options of a read that skips nothing inside of files."""
 ALL_FILES: Final[Mapping[str, str]] = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
-"""Whatever a session says: rows that are silently left out are lost to the query, or to the table."""
+"""Options that hold whatever a session says: files left out silently lose their rows."""
 AS_STORED: Final[Mapping[str, str]] = {
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
 }
-"""Whatever a session says: what a file holds does not change with the settings of who reads it.
+"""Options that hold whatever a session says: what a file holds must not depend on the reader's settings.
 
-It is for files without a word about their calendar; the bounds in the log are of the values as stored.
+They concern files that do not say which calendar they use; bounds in the log are of the values as stored.
 """
 ANY_NAME: Final[Mapping[str, str]] = {"ignoredPathSegmentRegex": "(?!)"}
-"""For a read that lists files: Spark takes a name with a dot or an underscore before it for no data."""
+"""Makes Spark read files even if their names begin with a dot or an underscore."""
 
-# The first and the first later value for which a constant may reach Parquet's reader as another one.
+# Between these two values a constant may reach Parquet's reader as another one.
 _SHIFTED: Final = {
     "date": (-141_441, -141_411),  # 1 and 31 October 1582
     "timestamp": (-12_220_502_400_000_000, -2_208_988_800_000_000),  # from then until 1900
 }
 
-# Where every writer of this library puts its files; their bounds are missing where there is a NaN.
+# Where this library's writers put their files, which have no bounds where there is a NaN.
 _OWN_FILES: Final = r"^data/\d+-[0-9a-f-]{36}/"
 
 
 def reader_options(snapshot: Snapshot) -> dict[str, str]:
-    """Options for Spark's Parquet reader with which no query over this version loses a row."""
+    """Returns options for Spark's Parquet reader with which no query over this version loses a row."""
     stored = [
         leaf for leaf in leaves(snapshot.schema) if leaf.path[0] not in snapshot.partition_columns
     ]
@@ -72,7 +72,7 @@ def reader_options(snapshot: Snapshot) -> dict[str, str]:
 
 
 def _may_hold_shifted(snapshot: Snapshot, leaf: Leaf) -> FileMask:
-    """Returns True for the files that may hold a date or time near which a constant is taken for another."""
+    """Returns True for files that may hold dates or times for which a constant is taken for another one."""
     match leaf.type:
         case PrimitiveType(name) if name in _SHIFTED:
             first, later = _SHIFTED[name]
@@ -87,13 +87,13 @@ def _may_hold_shifted(snapshot: Snapshot, leaf: Leaf) -> FileMask:
     return stats.may_value & ~apart
 
 
-def _number(bounds: Any) -> Any:
-    """Days or microseconds since 1970."""
+def _number(bounds: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Returns days or microseconds since 1970."""
     return bounds.cast(pa.int32() if bounds.type == pa.date32() else pa.int64())
 
 
 def _may_hold_zero(snapshot: Snapshot, path: FieldPath) -> FileMask:
-    """Returns True for the files whose bounds do not exclude both zeros."""
+    """Returns True for files whose bounds do not exclude both zeros."""
     stats = snapshot.index().column(path)
     if stats.lo is None or stats.hi is None:
         return stats.may_value
@@ -102,7 +102,7 @@ def _may_hold_zero(snapshot: Snapshot, path: FieldPath) -> FileMask:
 
 
 def _may_hold_nan(snapshot: Snapshot, path: FieldPath) -> FileMask:
-    """Returns True for the files that the log does not say to be free of NaN."""
+    """Returns True for files of which the log does not say that they hold no NaN."""
     source = snapshot.index().source
     counts = source.count("nan", path)
     if counts is None:
@@ -113,10 +113,10 @@ def _may_hold_nan(snapshot: Snapshot, path: FieldPath) -> FileMask:
 
 
 def _foreign(snapshot: Snapshot) -> FileMask:
-    """Returns True for the files of other writers: their bounds may not cover NaN."""
+    """Returns True for files of other writers, whose bounds may not cover NaN."""
     own = pc.match_substring_regex(snapshot.column("key"), _OWN_FILES)
     return ~np.asarray(own, np.bool_)
 
 
-def _known(truth: Any) -> Any:
+def _known(truth: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.fill_null(truth, fill_value=False)

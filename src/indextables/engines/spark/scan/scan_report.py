@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame
 
 from indextables.engines.spark.jvm.attributes import each
@@ -25,12 +25,12 @@ from indextables.plan.report import PruneReport
 
 @dataclass(frozen=True, slots=True)
 class ScanReport:
-    """One scan of one table."""
+    """What one scan of one table reads and skips."""
 
     location: str
     version: int
     filters: str
-    """The conditions Spark gave the scan, in its words."""
+    """The conditions that Spark gave the scan, in Spark's words."""
     report: PruneReport
 
     def __str__(self) -> str:
@@ -40,48 +40,63 @@ class ScanReport:
 
 @dataclass(frozen=True, slots=True)
 class QueryScans:
-    """All scans of tables of ours in one query."""
+    """All scans of tables in one query."""
 
     scans: tuple[ScanReport, ...]
 
     @property
     def total_files(self) -> int:
-        """Returns splits in the tables, counted once per scan."""
+        """Returns the number of splits in the tables, counted once for each scan."""
         return sum(scan.report.total_files for scan in self.scans)
 
     @property
     def kept_files(self) -> int:
-        """Returns splits that are read."""
+        """Returns the number of splits that are read."""
         return sum(scan.report.kept_files for scan in self.scans)
 
     @property
     def skipped_files(self) -> int:
-        """Returns splits that are not opened."""
+        """Returns the number of splits that are not opened."""
         return self.total_files - self.kept_files
 
     @property
     def total_bytes(self) -> int:
-        """Returns bytes in the tables, counted once per scan."""
+        """Returns the number of bytes in the tables, counted once for each scan."""
         return sum(scan.report.total_bytes for scan in self.scans)
 
     @property
     def kept_bytes(self) -> int:
-        """Returns bytes of the splits that are read."""
+        """Returns the number of bytes in the splits that are read."""
         return sum(scan.report.kept_bytes for scan in self.scans)
 
     @property
     def skipped_bytes(self) -> int:
-        """Returns bytes that need not be read."""
+        """Returns the number of bytes that need not be read."""
         return self.total_bytes - self.kept_bytes
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.scans))
 
 
-def last_scan(frame: Any) -> QueryScans:
-    """Returns what the scans of this DataFrame read and skip, as Spark planned them.
+def last_scan(frame: DataFrame) -> QueryScans:
+    """Returns what the scans of a DataFrame read and skip, as Spark planned them.
 
     Dynamic partition pruning can skip more while the query runs; this is what is known before.
+
+    Args:
+        frame: A DataFrame of a classic Spark session.
+
+    Returns:
+        The scans of tables in its plan, each with a report; their totals are properties.
+
+    Raises:
+        IndexTablesError: It is not a DataFrame of a classic session.
+
+    Example:
+        >>> import indextables as it
+        >>> trips = spark.read.format("indextables").load("/data/trips")  # doctest: +SKIP
+        >>> it.last_scan(trips.where("km > 5")).skipped_files  # doctest: +SKIP
+        397
     """
     if not isinstance(frame, DataFrame) or not hasattr(frame, "_jdf"):
         raise IndexTablesError(
@@ -93,7 +108,7 @@ def last_scan(frame: Any) -> QueryScans:
 
 
 def reads_table(frame: DataFrame, root: str) -> bool:
-    """Returns whether rows of the table at this root are among those that the frame is computed from."""
+    """Returns True if the frame is computed from rows of the table at this root."""
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
     locations = (
         _location(leaf)
@@ -104,11 +119,8 @@ def reads_table(frame: DataFrame, root: str) -> bool:
     return any(scan is not None and scan.root == root for scan in scans)
 
 
-def _location(leaf: Any) -> str | None:
-    """Returns what the index of a scan of files says of itself.
-
-    None for other leaves of a logical plan.
-    """
+def _location(leaf: JavaObject) -> str | None:
+    """Returns what the index of a scan of files says of itself; None for other leaves of a logical plan."""
     if leaf.nodeName() != "LogicalRelation":
         return None
     relation = leaf.relation()
@@ -118,26 +130,26 @@ def _location(leaf: Any) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """One scan node, and the files it reads."""
+    """One scan node of a plan, and the files it reads."""
 
     scan: NativeScan
     filters: str
     plan: Plan
 
     @classmethod
-    def of(cls, node: Any, scan: NativeScan) -> _Planned:
+    def of(cls, node: JavaObject, scan: NativeScan) -> _Planned:
         static = _static(node.partitionFilters())
         data = _static(node.dataFilters())
         filters = [each.apply(i).sql() for each in (static, data) for i in range(each.length())]
         return cls(scan, " AND ".join(filters), scan.plan(static, data))
 
 
-def _reports(found: Iterable[tuple[Any, NativeScan]]) -> Iterator[ScanReport]:
-    """Yields one report per read of a table: a table with log files is read by several scans at once."""
+def _reports(found: Iterable[tuple[JavaObject, NativeScan]]) -> Iterator[ScanReport]:
+    """Yields one report for each read of a table, which several scans share if it has delta files."""
     reads: dict[tuple[str, int], list[_Planned]] = {}
     seen: Counter[str] = Counter()
     for node, scan in found:
-        # the second scan of one part belongs to the second read of its table, and so on
+        # the second scan of the same files belongs to the second read of the table, and so on
         number = seen[scan.identity]
         seen[scan.identity] += 1
         reads.setdefault((scan.version_identity, number), []).append(_Planned.of(node, scan))
@@ -148,7 +160,7 @@ def _reports(found: Iterable[tuple[Any, NativeScan]]) -> Iterator[ScanReport]:
 
 
 def _together(parts: Sequence[_Planned]) -> PruneReport:
-    """Returns what the scans of parts of one version read; a file that two of them open counts once."""
+    """Returns what several scans of one version read; a file that two of them open counts once."""
     first = parts[0].scan.part
     assert first is not None
     whole, kept = first.whole, np.zeros(first.whole.num_files, np.bool_)
@@ -175,23 +187,20 @@ def _added(left: Mapping[str, int], right: Mapping[str, int]) -> Mapping[str, in
     return {name: left.get(name, 0) + right.get(name, 0) for name in {**left, **right}}
 
 
-def _static(filters: Any) -> Any:
-    """Without the filters that wait for a subquery: they have no value before the query runs."""
+def _static(filters: JavaObject) -> JavaObject:
+    """Returns the filters without those that wait for a subquery and have no value before the query runs."""
     kept = [filters.apply(i) for i in range(filters.length())]
     return jvm_tools().seq(f for f in kept if not has_subquery(json.loads(f.toJSON())))
 
 
-def _our_scans(plan: Any) -> Iterator[tuple[Any, NativeScan]]:
-    """Yields the scans below a physical plan, in subqueries and cached plans too.
-
-    Each exchange once.
-    """
+def _our_scans(plan: JavaObject) -> Iterator[tuple[JavaObject, NativeScan]]:
+    """Yields the scans of tables below a physical plan, in subqueries and cached plans too, each exchange once."""
     todo = [plan]
     while todo:
         node = todo.pop()
         name = str(node.nodeName())
         if name == "AdaptiveSparkPlan":
-            # As it was planned at first: what ran replaces its parts, and may drop empty ones.
+            # The initial plan, because a plan that ran may have lost its empty branches.
             todo.append(node.initialPlan())
             continue
         if name.startswith("Scan parquet"):

@@ -1,19 +1,21 @@
 """PARTITION (day = '…') of an INSERT: each fixed value as the rows get it and as the log spells it.
 
-The value is the one that Spark's cast gives, whatever its text looks like, so that the rows which an
-OVERWRITE replaces are those of the very partition it writes.
+The value is the one that Spark's cast gives, whatever its text looks like. So the rows that an OVERWRITE
+replaces are those of the partition it writes.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from py4j.java_gateway import JavaObject
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.core.prune.partitions import decode_partition, partition_text
+from indextables.core.stats.wire import Physical
 from indextables.core.types import DataType, PrimitiveType, resolve, type_name
 from indextables.engines.spark.jvm.attributes import each
 from indextables.engines.spark.statement.statements import Insert
@@ -23,17 +25,17 @@ from indextables.log.state.snapshot import Snapshot
 
 
 class FixedValue(NamedTuple):
-    """One value that all rows of a statement get."""
+    """A value that all rows of a statement get."""
 
     column: Column
     text: str | None
-    """As the log spells it; None is NULL."""
+    """The value as the log spells it; None is NULL."""
 
 
 def fixed_partition(
     session: SparkSession, statement: Insert, snapshot: Snapshot
 ) -> dict[str, FixedValue]:
-    """Returns the fixed values by the table's names of the columns; only partition columns have one."""
+    """Returns the fixed values by the table's names of the columns, which must be partition columns."""
     types = {field.name: field.type for field in snapshot.schema}
     for name in (*statement.partition, *statement.open_partitions):
         if resolve(snapshot.schema, (name,))[0][0] not in snapshot.partition_columns:
@@ -60,8 +62,8 @@ def _fixed(session: SparkSession, name: str, text: str | None, kind: DataType) -
     return FixedValue(column, partition_text(physical, kind))
 
 
-def _physical(session: SparkSession, text: str, kind: DataType) -> Any:
-    """Returns what Spark makes of the text; None if it is no value of that type, ANSI or not."""
+def _physical(session: SparkSession, text: str, kind: DataType) -> Physical | None:
+    """Returns what Spark makes of the text; None if it is no value of that type, under ANSI rules or not."""
     value = F.lit(text).try_cast(spark_type(kind))
     match kind:
         case PrimitiveType("timestamp"):
@@ -77,21 +79,22 @@ def _physical(session: SparkSession, text: str, kind: DataType) -> Any:
         case bytearray():
             return bytes(found)
         case _:
-            return found
+            physical: Physical | None = found
+            return physical
 
 
-# CREATE TABLE: clauses that no table keeps are refused, since who writes CHECK or DEFAULT relies on it.
+# Clauses of CREATE TABLE that a table does not keep are refused, because users rely on CHECK or DEFAULT.
 
 _PADDED: Final = re.compile(r'"(var)?char\(', re.ASCII)
 
 
-def refuse_unkept(plan: Any, path: str) -> None:
-    """An error for the first clause of a CREATE TABLE that would be forgotten."""
+def refuse_unkept(plan: JavaObject, path: str) -> None:
+    """Raises an error for the first clause of a CREATE TABLE that would be ignored."""
     spec = plan.tableSpec()
-    place = spec.location()
-    if place.isDefined() and place.get().rstrip("/") != path.rstrip("/"):
+    location = spec.location()
+    if location.isDefined() and location.get().rstrip("/") != path.rstrip("/"):
         raise ConfigError(
-            f"two places are given: {path!r}, and {place.get()!r} as LOCATION",
+            f"two locations are given: {path!r}, and {location.get()!r} as LOCATION",
             hint="leave out LOCATION",
         )
     if spec.collation().isDefined():
@@ -114,7 +117,7 @@ def refuse_unkept(plan: Any, path: str) -> None:
             _refuse_in(column)
 
 
-def _refuse_in(column: Any) -> None:
+def _refuse_in(column: JavaObject) -> None:
     if _PADDED.search(column.dataType().json()):
         raise UnsupportedTypeError(
             f"column {column.name()!r} has the type {column.dataType().catalogString()}, which a table "
@@ -133,8 +136,8 @@ def _refuse_in(column: Any) -> None:
             )
 
 
-def partition_columns(transforms: Any) -> Iterator[str]:
-    """Yields the columns that a table is to be partitioned by; only a column itself can be one."""
+def partition_columns(transforms: JavaObject) -> Iterator[str]:
+    """Yields the partition columns of a new table; ConfigError for anything but a column itself."""
     for transform in each(transforms):
         if transform.name() != "identity":
             raise ConfigError(

@@ -1,14 +1,15 @@
-"""Tables of ours inside a parsed query: each ``indextables.`path` `` becomes a native scan.
+"""Replaces tables inside a parsed query: each ``indextables.`path` `` becomes a native scan.
 
-The text is parsed by the session's own parser, so that joins, subqueries, CTEs, pipes, hints and
-parameters mean what they mean in Spark; only the relations are replaced.
+The session's own parser reads the text, so joins, subqueries, CTEs, pipes, hints and parameters mean what
+they mean in Spark. Only the relations are replaced.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
 
 from indextables.engines.spark.jvm.callbacks import jvm_callback, serve_callbacks
@@ -23,17 +24,14 @@ _RELATION: Final = "UnresolvedRelation"
 _TIME_TRAVEL: Final = "RelationTimeTravel"
 
 
-def frame_of(session: SparkSession, plan: Any) -> DataFrame:
-    """Returns a logical plan as a DataFrame; a command runs now, as `spark.sql` runs it."""
+def frame_of(session: SparkSession, plan: JavaObject) -> DataFrame:
+    """Returns a logical plan as a DataFrame; a command runs now, as `spark.sql` would run it."""
     made = jvm_tools().dataset.ofRows(session._jsparkSession, plan)  # noqa: SLF001
     return DataFrame(made, session)
 
 
-def relation_path(session: SparkSession, plan: Any) -> str | None:
-    """Returns the path that an unresolved relation (under an alias or not) names.
-
-    None if it is not ours.
-    """
+def relation_path(session: SparkSession, plan: JavaObject) -> str | None:
+    """Returns the path that an unresolved relation names, under an alias or not; None for other relations."""
     if plan.nodeName() == "SubqueryAlias":
         plan = plan.child()
     if plan.nodeName() != _RELATION:
@@ -41,8 +39,8 @@ def relation_path(session: SparkSession, plan: Any) -> str | None:
     return name_path(session, plan.multipartIdentifier())
 
 
-def name_path(session: SparkSession, parts: Any) -> str | None:
-    """Returns the path in a name of two parts, unless the catalog has such a table."""
+def name_path(session: SparkSession, parts: JavaObject) -> str | None:
+    """Returns the path in a name with two pieces, unless the catalog has such a table."""
     if parts.length() != 2 or parts.apply(0).lower() != SHORT_NAME:
         return None
     path = str(parts.apply(1))
@@ -55,9 +53,9 @@ def name_path(session: SparkSession, parts: Any) -> str | None:
 
 
 class Rewriter:
-    """A Scala partial function over plan nodes; `replaced` counts the relations it turned into scans.
+    """A Scala partial function over plan nodes; `replaced` counts the relations it has turned into scans.
 
-    A table in `pinned` (by its root) is read at that version, and `read_pinned` then says so.
+    A table in `pinned`, by its root, is read at that version, and `read_pinned` then says so.
     """
 
     def __init__(self, session: SparkSession, pinned: Mapping[str, Snapshot] | None = None) -> None:
@@ -67,31 +65,31 @@ class Rewriter:
         self.read_pinned = False
         serve_callbacks(jvm_tools().gateway)
 
-    def rewrite(self, plan: Any) -> Any:
-        """Returns the plan with a native scan for every table of ours, in subqueries and CTEs too."""
+    def rewrite(self, plan: JavaObject) -> JavaObject:
+        """Returns the plan with a native scan for every table, in subqueries and CTEs too."""
         return plan.transformWithSubqueries(self)
 
     @jvm_callback
-    def isDefinedAt(self, node: Any) -> bool:  # noqa: N802
-        """Returns part of the Scala trait."""
+    def isDefinedAt(self, node: JavaObject) -> bool:  # noqa: N802
+        """Returns True for nodes that may name a table; a method of the Scala trait."""
         return node.nodeName() in {_WITH, _RELATION, _TIME_TRAVEL}
 
     @jvm_callback
-    def apply(self, node: Any) -> Any:
-        """Returns part of the Scala trait."""
+    def apply(self, node: JavaObject) -> JavaObject:
+        """Returns the replacement of a node, or the node itself; a method of the Scala trait."""
         return self._replacement(node) or node
 
     @jvm_callback
-    def applyOrElse(self, node: Any, default: Any) -> Any:  # noqa: N802
-        """Returns the one Catalyst calls: the replacement, or what it would do without us."""
+    def applyOrElse(self, node: JavaObject, default: JavaObject) -> JavaObject:  # noqa: N802
+        """Returns the replacement, or what Catalyst would do without it; the method that Catalyst calls."""
         return self._replacement(node) or default.apply(node)
 
     class Java:
-        """What py4j reads."""
+        """The interfaces of the proxy, for py4j."""
 
         implements = ("scala.PartialFunction",)
 
-    def _replacement(self, node: Any) -> Any | None:
+    def _replacement(self, node: JavaObject) -> JavaObject | None:
         match node.nodeName():
             case "UnresolvedRelation":
                 return self._scan(node, {})
@@ -102,7 +100,7 @@ class Rewriter:
             case _:
                 return None
 
-    def _scan(self, relation: Any, moment: Mapping[str, object]) -> Any | None:
+    def _scan(self, relation: JavaObject, moment: Mapping[str, object]) -> JavaObject | None:
         path = relation_path(self._session, relation)
         if path is None:
             return None
@@ -116,21 +114,21 @@ class Rewriter:
         frame = read_table(self._session, path, {**options, **moment}, pinned)
         return frame._jdf.queryExecution().analyzed()  # noqa: SLF001
 
-    def _moment(self, node: Any) -> dict[str, Any]:
-        """VERSION AS OF and TIMESTAMP AS OF as the options of a read; Spark computes the time."""
+    def _moment(self, node: JavaObject) -> dict[str, object]:
+        """Returns VERSION AS OF and TIMESTAMP AS OF as options of a read; Spark computes the time."""
         if node.version().isDefined():
             return {"versionAsOf": str(node.version().get())}
         text = node.timestamp().get().sql()
         row = self._session.sql(f"SELECT unix_micros(CAST({text} AS TIMESTAMP))").first()
         if row is None or row[0] is None:
-            # a text that is no time is NULL where ANSI is off, and must not mean the newest version
+            # without ANSI rules, a text that is no time is NULL, which must not mean the newest version
             raise ConfigError(
-                f"TIMESTAMP AS OF {text} is no time", hint="it is a date or a time such as '2024-01-31'"
+                f"TIMESTAMP AS OF {text} is no time", hint="give a date or a time such as '2024-01-31'"
             )
         return {"timestampAsOf": row[0]}
 
-    def _with(self, node: Any) -> Any:
-        """Returns Catalyst's own transform does not descend into the bodies of CTEs."""
+    def _with(self, node: JavaObject) -> JavaObject:
+        """Returns a WITH whose CTEs are rewritten too, because Catalyst's own transform does not descend into them."""
         tools = jvm_tools()
         rebuilt = []
         for i in range(node.cteRelations().length()):

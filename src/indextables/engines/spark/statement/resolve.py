@@ -1,10 +1,11 @@
-"""Catalyst's expressions as columns of a DataFrame, resolved where the statement says they belong."""
+"""Catalyst's expressions as columns of a DataFrame, resolved in the scope that the statement gives them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from py4j.java_gateway import JavaObject
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructField
 
@@ -16,8 +17,8 @@ from indextables.errors import PredicateError
 _LOGICAL: Final = "org.apache.spark.sql.catalyst.plans.logical"
 
 
-def with_scans(expression: Any, rewriter: Rewriter) -> Any:
-    """Returns the expression with a native scan for every table of ours in its subqueries."""
+def with_scans(expression: JavaObject, rewriter: Rewriter) -> JavaObject:
+    """Returns the expression with a native scan for every table in its subqueries."""
     tools = jvm_tools()
     alias = tools.lookup("org.apache.spark.sql.catalyst.analysis.UnresolvedAlias")
     holder = tools.lookup(f"{_LOGICAL}.Project")(
@@ -28,17 +29,14 @@ def with_scans(expression: Any, rewriter: Rewriter) -> Any:
 
 @dataclass(frozen=True)
 class Resolved:
-    """A value of each row of a DataFrame, whose names are settled: it means the same in a join above."""
+    """A value of each row of a DataFrame with all names resolved, so that it means the same in a join above."""
 
     column: Column
     field: StructField
 
 
-def resolve_in(scope: DataFrame, expression: Any) -> Resolved:
-    """Returns the expression over the columns of `scope` and no others.
-
-    Spark's own error for other names.
-    """
+def resolve_in(scope: DataFrame, expression: JavaObject) -> Resolved:
+    """Returns the expression over the columns of `scope` and no others; Spark's own error for other names."""
     frame = scope.select(column_of(expression).alias("value"))
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
     below = scope._jdf.queryExecution().analyzed()  # noqa: SLF001

@@ -1,11 +1,12 @@
-"""INSERT, DELETE, UPDATE, MERGE and CREATE TABLE on tables of ours: from Catalyst's plan to a statement."""
+"""INSERT, DELETE, UPDATE, MERGE and CREATE TABLE on tables of this library: turns Catalyst's plans into statements."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 import orjson
+from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -22,8 +23,8 @@ from indextables.engines.spark.statement.statements import Change, Create, Inser
 from indextables.errors import ConfigError, IndexTablesError
 
 
-def run(session: SparkSession, plan: Any) -> DataFrame | None:
-    """Carries out a statement that changes a table of ours; None for every other plan."""
+def run(session: SparkSession, plan: JavaObject) -> DataFrame | None:
+    """Carries out a statement that changes a table of this library; returns None for every other plan."""
     name = plan.nodeName()
     if name == "UnresolvedWith":
         inside = _with_inside(session, plan)
@@ -34,18 +35,18 @@ def run(session: SparkSession, plan: Any) -> DataFrame | None:
 
 
 _QUERY_AT: Final = {"InsertIntoStatement": 3, "MergeIntoTable": 1}
-"""Where a statement has the query that gives it rows."""
+"""The position of the query among the arguments of a statement."""
 
 
-def _with_inside(session: SparkSession, plan: Any) -> Any | None:
-    """WITH … INSERT as INSERT … WITH: the rows are then a query of their own."""
+def _with_inside(session: SparkSession, plan: JavaObject) -> JavaObject | None:
+    """Returns WITH … INSERT as INSERT … WITH, so that the rows are a query of their own; None for other statements."""
     statement = plan.child()
     at = _QUERY_AT.get(statement.nodeName())
     if at is None:
         if statement.nodeName() in _READERS and _change(session, statement) is not None:
             raise IndexTablesError(
                 "WITH cannot stand before DELETE or UPDATE of a table of this format",
-                hint="write the query where its name is used: … WHERE id IN (SELECT …)",
+                hint="put the query where its name is used: … WHERE id IN (SELECT …)",
             )
         return None
     values = [statement.productElement(i) for i in range(statement.productArity())]
@@ -53,14 +54,14 @@ def _with_inside(session: SparkSession, plan: Any) -> Any | None:
     return statement.copy(*values)
 
 
-def _insert(session: SparkSession, plan: Any) -> Statement | None:
+def _insert(session: SparkSession, plan: JavaObject) -> Statement | None:
     path = relation_path(session, plan.table())
     if path is None:
         return None
     if plan.ifPartitionNotExists():
         raise IndexTablesError(
             "INSERT OVERWRITE … PARTITION (…) IF NOT EXISTS is not possible on a table of this format",
-            hint="ask for the partition first, and INSERT INTO if it has no row",
+            hint="query the partition first, and use INSERT INTO if it has no row",
         )
     fixed, brought = _partition_spec(plan.partitionSpec())
     return Insert(
@@ -76,8 +77,8 @@ def _insert(session: SparkSession, plan: Any) -> Statement | None:
     )
 
 
-def _replace_where(criteria: Any) -> Any:
-    """Returns the condition of REPLACE WHERE; REPLACE ON and REPLACE USING compare rows with rows."""
+def _replace_where(criteria: JavaObject | None) -> JavaObject | None:
+    """Returns the condition of REPLACE WHERE; REPLACE ON and REPLACE USING compare rows with rows and are refused."""
     if criteria is None:
         return None
     kind = str(criteria.getClass().getSimpleName())
@@ -85,29 +86,29 @@ def _replace_where(criteria: Any) -> Any:
         raise IndexTablesError(
             f"INSERT … REPLACE {kind.removeprefix('InsertReplace').upper()} is not possible on a table "
             "of this format",
-            hint="MERGE INTO … WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+            hint="use MERGE INTO … WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
         )
     return criteria.cond()
 
 
-def _change(session: SparkSession, plan: Any) -> Statement | None:
+def _change(session: SparkSession, plan: JavaObject) -> Statement | None:
     target = plan.targetTable() if plan.nodeName() == "MergeIntoTable" else plan.table()
     path = relation_path(session, target)
     return None if path is None else Change(path, plan)
 
 
-def _create(session: SparkSession, plan: Any) -> Statement | None:
+def _create(session: SparkSession, plan: JavaObject) -> Statement | None:
     name = plan.name()
     path = name_path(session, name.nameParts()) if name.nodeName() == "UnresolvedIdentifier" else None
     provider = plan.tableSpec().provider()
     is_named = provider.isDefined() and is_ours(provider.get())
     if path is None and is_named:
         raise ConfigError(
-            "the catalog cannot hold a table of this format: such tables are known by their path",
-            hint=f"CREATE TABLE {SHORT_NAME}.`/path/of/the/table`; for a name in this session: "
+            "the catalog cannot hold a table of this format, because such tables are known by their path",
+            hint=f"use CREATE TABLE {SHORT_NAME}.`/path/of/the/table`; for a name in this session: "
             f"CREATE TEMPORARY VIEW … USING {SHORT_NAME} OPTIONS (path '…')",
         )
-    # USING parquet: a table of the catalog, in a database that happens to have our name
+    # USING parquet makes a table of the catalog, in a database that happens to be called indextables
     if path is None or (provider.isDefined() and not is_named):
         return None
     refuse_unkept(plan, path)
@@ -130,11 +131,11 @@ def _create(session: SparkSession, plan: Any) -> Statement | None:
     )
 
 
-def _given(option: Any) -> Any | None:
+def _given(option: JavaObject) -> JavaObject | None:
     return option.get() if option.isDefined() else None
 
 
-def _schema(plan: Any) -> StructType:
+def _schema(plan: JavaObject) -> StructType:
     """Returns the columns of CREATE TABLE as PySpark's type."""
     tools = jvm_tools()
     fields = tools.seq(column.toV1Column() for column in _each(plan.columns()))
@@ -142,46 +143,43 @@ def _schema(plan: Any) -> StructType:
     return StructType.fromJson(orjson.loads(kind.json()))
 
 
-def _partition_spec(spec: Any) -> tuple[Mapping[str, str | None], tuple[str, ...]]:
-    """Returns the fixed values of a PARTITION clause, and the columns without one.
-
-    Some(null) is NULL.
-    """
+def _partition_spec(spec: JavaObject) -> tuple[Mapping[str, str | None], tuple[str, ...]]:
+    """Returns the fixed values of a PARTITION clause, and the columns without one; Some(null) is NULL."""
     found = jvm_tools().as_java(spec)
     values = {str(key): found.get(key) for key in found.keySet().toArray()}
     fixed = {key: value.get() for key, value in values.items() if value.isDefined()}
     return fixed, tuple(key for key in values if key not in fixed)
 
 
-def _strings(values: Any) -> dict[str, str]:
+def _strings(values: JavaObject) -> dict[str, str]:
     found = jvm_tools().as_java(values)
     return {str(key): str(found.get(key)) for key in found.keySet().toArray()}
 
 
 _PRIVILEGES: Final = "__required_write_privileges__"
-"""What Spark itself notes among the options of a table that a statement changes."""
+"""An option that Spark itself adds to a table that a statement changes."""
 
 
-def _write_options(relation: Any) -> dict[str, str]:
-    """WITH (…) after the table's name."""
+def _write_options(relation: JavaObject) -> dict[str, str]:
+    """Returns the options in WITH (…) after the table's name."""
     given = relation.options().asCaseSensitiveMap()
     names = (str(key) for key in given.keySet().toArray())
     return {name: str(given.get(name)) for name in names if name != _PRIVILEGES}
 
 
-def _table_options(spec: Any) -> dict[str, str]:
-    """OPTIONS (…) of CREATE TABLE: Catalyst has their values as constants."""
+def _table_options(spec: JavaObject) -> dict[str, str]:
+    """Returns the options in OPTIONS (…) of CREATE TABLE, whose values Catalyst has as constants."""
     empty = jvm_tools().empty_row
     pairs = _each(spec.optionExpression().options())
     given = ((pair.productElement(0), pair.productElement(1)) for pair in pairs)
     return {str(name): str(value.eval(empty)) for name, value in given}
 
 
-def _each(items: Any) -> Iterator[Any]:
+def _each(items: JavaObject) -> Iterator[JavaObject]:
     return (items.apply(i) for i in range(items.length()))
 
 
-_READERS: Final[Mapping[str, Callable[[SparkSession, Any], Statement | None]]] = {
+_READERS: Final[Mapping[str, Callable[[SparkSession, JavaObject], Statement | None]]] = {
     "InsertIntoStatement": _insert,
     "DeleteFromTable": _change,
     "UpdateTable": _change,

@@ -1,4 +1,4 @@
-"""Statements that change a table, taken apart; who can carry them out registers here."""
+"""Statements that change a table, taken apart; the functions that carry them out register here."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
 
 from indextables.errors import IndexTablesError
@@ -19,12 +20,12 @@ class Insert:
     rows: DataFrame
     overwrite: bool
     partition: Mapping[str, str | None]
-    """PARTITION (day = '…'): the text of each fixed value, None for NULL."""
+    """PARTITION (day = '…'): the text of each fixed value; None is NULL."""
     open_partitions: tuple[str, ...]
-    """PARTITION (hour): columns whose values the rows bring."""
+    """PARTITION (hour): columns whose values are in the rows."""
     columns: tuple[str, ...]
     by_name: bool
-    replace_where: Any | None
+    replace_where: JavaObject | None
     """The condition as Catalyst parsed it."""
     options: Mapping[str, str] = field(default_factory=dict)
     """INSERT INTO … WITH (…)."""
@@ -32,10 +33,10 @@ class Insert:
 
 @dataclass(frozen=True)
 class Change:
-    """DELETE, UPDATE or MERGE as Spark parsed it: it is read anew for each version it is tried on."""
+    """DELETE, UPDATE or MERGE as Spark parsed it; it is read anew for each version it is tried on."""
 
     path: str
-    plan: Any
+    plan: JavaObject
 
 
 @dataclass(frozen=True)
@@ -58,11 +59,11 @@ Statement: TypeAlias = Insert | Change | Create
 Handler: TypeAlias = Callable[[SparkSession, Any], DataFrame | None]
 
 HANDLERS: dict[type[Any], Handler] = {}
-"""What carries out each kind of statement."""
+"""The function that carries out each kind of statement."""
 
 
 def carry_out(session: SparkSession, statement: Statement) -> DataFrame:
-    """Returns the result of the statement; an empty DataFrame where there is nothing to show."""
+    """Returns the result of the statement, an empty DataFrame if there is nothing to show."""
     handler = HANDLERS.get(type(statement))
     if handler is None:
         raise IndexTablesError(
@@ -74,5 +75,5 @@ def carry_out(session: SparkSession, statement: Statement) -> DataFrame:
 
 
 def nothing(session: SparkSession) -> DataFrame:
-    """Returns what Spark answers to a command that has nothing to show."""
+    """Returns Spark's answer to a command that has nothing to show."""
     return session.createDataFrame([], "nothing INT").select()

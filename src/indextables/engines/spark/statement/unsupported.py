@@ -1,11 +1,12 @@
-"""Statements of the catalog about a table that is known by its path: refused, never accepted and ignored."""
+"""Statements of the catalog about a table that is known by its path: refused instead of accepted and ignored."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
 from indextables.engines.spark.jvm.attributes import each
@@ -23,9 +24,9 @@ _NAME_IN: Final[Mapping[str, str]] = {
 """The leaves of a plan by which a statement names an object of the catalog."""
 _NAMED_IN_TEXT: Final = re.compile(rf"\b{SHORT_NAME}`?\s*\.", re.IGNORECASE)
 _INSTEAD: Final[Mapping[str, str]] = {
-    "DropTable": "delete its directory; DELETE FROM takes out the rows and keeps the history",
-    "DropView": "delete its directory; DELETE FROM takes out the rows and keeps the history",
-    "TruncateTable": "DELETE FROM takes out all rows",
+    "DropTable": "delete its directory; DELETE FROM removes the rows and keeps the history",
+    "DropView": "delete its directory; DELETE FROM removes the rows and keeps the history",
+    "TruncateTable": "DELETE FROM removes all rows",
     "AddColumns": "write with option('mergeSchema', 'true'): new columns are added",
     "RefreshTable": "leave it out: every read by path sees the newest version",
 }
@@ -34,10 +35,10 @@ _WORKS: Final = (
 )
 
 
-def refuse_catalog_statement(session: SparkSession, plan: Any) -> None:
-    """IndexTablesError if the statement asks the catalog for a table of ours.
+def refuse_catalog_statement(session: SparkSession, plan: JavaObject) -> None:
+    """Raises IndexTablesError if the statement asks the catalog for a table of this library.
 
-    Spark would find none of that name there, and IF EXISTS makes that an answer: nothing was done.
+    Spark would find no table of that name there, and with IF EXISTS would report success without doing anything.
     """
     for leaf in each(plan.collectLeaves()):
         parts = _NAME_IN.get(str(leaf.nodeName()))
@@ -51,8 +52,8 @@ def refuse_catalog_statement(session: SparkSession, plan: Any) -> None:
         )
 
 
-def refuse_explained_change(session: SparkSession, plan: Any) -> None:
-    """IndexTablesError for EXPLAIN of a statement that changes a table of ours: no plan of Spark's does that."""
+def refuse_explained_change(session: SparkSession, plan: JavaObject) -> None:
+    """Raises IndexTablesError for EXPLAIN of a statement that changes a table, which no plan of Spark's does."""
     targets = {"MergeIntoTable": "targetTable"}
     name = str(plan.nodeName())
     if name not in {"InsertIntoStatement", "DeleteFromTable", "UpdateTable", *targets}:
@@ -67,11 +68,8 @@ def refuse_explained_change(session: SparkSession, plan: Any) -> None:
         )
 
 
-def _path(session: SparkSession, parts: Any) -> str | None:
-    """Returns the path in the name, with or without the session's catalog before it.
-
-    None if it is Spark's.
-    """
+def _path(session: SparkSession, parts: JavaObject) -> str | None:
+    """Returns the path in the name, with or without the session's catalog before it; None if it is Spark's."""
     catalogs = session._jsparkSession.sessionState().catalogManager()  # noqa: SLF001
     if (
         parts.length() == 3
@@ -81,7 +79,7 @@ def _path(session: SparkSession, parts: Any) -> str | None:
     path = name_path(session, parts)
     if path is None or re.search(r"[/:\\]", path):
         return path
-    # a database that happens to have our name may have a table of that name, or be about to
+    # a database that happens to be called indextables may have, or get, a table of that name
     catalog = session._jsparkSession.sessionState().catalog()  # noqa: SLF001
     return None if catalog.databaseExists(SHORT_NAME) else path
 
