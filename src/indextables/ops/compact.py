@@ -42,8 +42,8 @@ class Threshold:
     def __post_init__(self) -> None:
         if self.min_logs < 1 or not self.min_percent >= 0:
             raise ConfigError(
-                f"a slice cannot have {self.min_logs} delta files, or {self.min_percent} percent of its base file in them",
-                hint="pass 1 or more for min_logs, 0 or more for min_percent",
+                f"min_logs is {self.min_logs} and min_percent is {self.min_percent}",
+                hint="pass 1 or more delta files, and 0 or more percent",
             )
 
 
@@ -94,12 +94,12 @@ def plan_compact(snapshot: Snapshot, condition: Condition, threshold: Threshold)
         return CompactPlan(())
     is_log = slices.block != Block.BASE
     sizes = np.asarray(snapshot.column("size").fill_null(0))
-    logs = np.bincount(slices.codes[is_log], minlength=slices.count)
+    deltas = np.bincount(slices.codes[is_log], minlength=slices.count)
     bytes_ = [
         np.bincount(slices.codes[kind], sizes[kind], minlength=slices.count)
         for kind in (is_log, ~is_log)
     ]
-    chosen = (logs >= threshold.min_logs) & (100 * bytes_[0] >= threshold.min_percent * bytes_[1])
+    chosen = (deltas >= threshold.min_logs) & (100 * bytes_[0] >= threshold.min_percent * bytes_[1])
     bound = condition.bound(snapshot)
     if bound is not None:
         chosen &= slices.having(plan_files(snapshot, bound, case_sensitive=True).mask)

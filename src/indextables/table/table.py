@@ -119,7 +119,7 @@ class Upkeep:
 
         Raises:
             ConfigError: Both curves were given, or a setting is wrong.
-            CommitConflictError: Another writer changed the splits meanwhile.
+            UnknownColumnError: A curve's column is not in the table.
 
         Example:
             >>> import indextables as it
@@ -307,6 +307,7 @@ class Upkeep:
 
         Raises:
             CommitConflictError: A later version builds on it; the error names that version.
+            VersionNotFoundError: There is no such version, or the log no longer has it.
 
         Example:
             >>> import indextables as it
@@ -538,7 +539,9 @@ class Table(Upkeep):
             The table.
 
         Raises:
-            NotATableError: The directory is a table already, or one of another format.
+            TableExistsError: The directory is a table already.
+            TableNotFoundError: There is nothing at this path.
+            NotATableError: What is there cannot be made a table.
             SchemaMismatchError: The files cannot be those of one table; the error says why.
 
         Example:
@@ -851,7 +854,7 @@ class Table(Upkeep):
 
         Raises:
             SchemaMismatchError: The data does not fit the table.
-            ConfigError: The table has no record key.
+            SchemaError: The table has no record key.
             CommitConflictError: Another writer changed the same rows.
 
         Example:
@@ -976,7 +979,9 @@ def convert(path: Location, **options: Any) -> Table:
         The table.
 
     Raises:
-        NotATableError: The directory is a table already, or one of another format.
+        TableExistsError: The directory is a table already.
+            TableNotFoundError: There is nothing at this path.
+            NotATableError: What is there cannot be made a table.
         SchemaMismatchError: The files cannot be those of one table; the error says why.
 
     Example:

@@ -1,8 +1,7 @@
-"""Presto's and Trino's `TupleDomain` as JSON, in both directions (RFC-58's first road).
+"""Presto's and Trino's `TupleDomain` as JSON, in both directions (the first way of RFC-58).
 
-Presto writes ranges of markers, each with a block of one value; Trino writes all ends of the ranges
-in one block, beside a list of which ends belong to their range. Both are read; what is written is
-one or the other, as asked.
+Presto writes ranges of markers, each with a block of one value. Trino writes all ends of the ranges in one
+block, beside a list that says which ends belong to their range. Both are read, and either can be written.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _DECIMAL: Final = re.compile(r"decimal\((\d+), *(\d+)\)")
 
 @dataclass(frozen=True, slots=True)
 class _Codec:
-    """How values of one of their types are written."""
+    """How values of one of their types are written and read."""
 
     encoding: str
     write: Callable[[Any], Raw]
@@ -109,9 +108,9 @@ _NAMES: Final = {
 def to_tuple_domain(
     domain: ColumnDomain, schema: StructType, form: Literal["presto", "trino"] = "trino"
 ) -> dict[str, Any]:
-    """Returns the domain as their JSON; what it holds is never less, and the same wherever they can say so.
+    """Returns the domain as their JSON. It never holds less, and the same wherever their form can say so.
 
-    They have no NaN of its own: it is in a domain of all values only, so a domain with NaN grows.
+    They have no state for NaN, which is only in a domain of all values; so a domain with NaN grows.
     """
     if domain.domains is None:
         return {"columnDomains": None}
@@ -120,7 +119,7 @@ def to_tuple_domain(
 
 
 def from_tuple_domain(json: Mapping[str, Any]) -> ColumnDomain:
-    """Returns the domain their JSON holds; a column of a type that is not known may have any value."""
+    """Returns the domain in their JSON; a column of an unknown type may have any value."""
     columns = json.get("columnDomains")
     if columns is None:
         return ColumnDomain.none()
@@ -133,9 +132,9 @@ def from_tuple_domain(json: Mapping[str, Any]) -> ColumnDomain:
 
 
 def _path(column: Any) -> FieldPath:
-    """Returns a column handle is the connector's own.
+    """Returns the column that a handle means.
 
-    All of those we know have the name in one of two places.
+    The form of a handle is the connector's own, but all known ones have the name in one of two places.
     """
     name = column if isinstance(column, str) else column.get("name", column.get("columnName"))
     if not isinstance(name, str):
@@ -148,7 +147,7 @@ def _column_json(path: FieldPath, domain: Domain, schema: StructType, form: str)
     name = _type_name(dtype)
     codec = _codec(name)
     assert codec is not None
-    # NaN is only where everything is
+    # only a domain of all values holds NaN
     ranges = [Range.all()] if codec.is_float and domain.nan_allowed else list(domain.ranges)
     values = (_presto if form == "presto" else _trino)(ranges, name, codec)
     return {
@@ -215,7 +214,7 @@ def _domain(json: Mapping[str, Any]) -> Domain:
     if codec is None or values.get("@type", "sortable") != "sortable":
         return Domain([Range.all()], null_allowed, nan_allowed=True)
     ranges = _presto_ranges(values, codec) if "ranges" in values else _trino_ranges(values, codec)
-    # versions differ in whether NaN is above a lower bound: it may be
+    # versions differ in whether NaN is above a lower bound, so it may be there
     open_above = any(r.high.value is None for r in ranges)
     return Domain(ranges, null_allowed, nan_allowed=open_above)
 
@@ -234,7 +233,8 @@ def _trino_ranges(values: Mapping[str, Any], codec: _Codec) -> list[Range]:
     inclusive = values["inclusive"]
     if len(inclusive) != len(ends) or len(ends) % 2:
         raise PredicateError(
-            "the ends of ranges and their inclusive flags do not fit", hint="pass it as written"
+            "there are not as many ends of ranges as flags that include them",
+            hint="pass the JSON as the engine wrote it",
         )
     pairs = zip(ends[::2], ends[1::2], inclusive[::2], inclusive[1::2], strict=True)
     return [_range(low, high, takes_low, takes_high) for low, high, takes_low, takes_high in pairs]

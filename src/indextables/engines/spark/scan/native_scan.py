@@ -35,7 +35,7 @@ class PartOf:
 
 @dataclass(frozen=True, eq=False)
 class NativeScan:
-    """A table pinned to one version, the same for every query over one DataFrame."""
+    """A table pinned to one version, which all queries over one DataFrame share."""
 
     snapshot: Snapshot
     files: FileList
