@@ -155,7 +155,7 @@ def test_create_table_and_its_variants(spark, tmp_path):
         ("(a INT, c ARRAY<CHAR(5)>)", "'c' has the type array<char"),
         ("(a INT, d DATE) PARTITIONED BY (years(d))", "partitioned by years"),
         ("(a INT, b INT) CLUSTER BY (b)", "cannot be partitioned by"),
-        ("(a INT) LOCATION '/elsewhere'", "two places"),
+        ("(a INT) LOCATION '/elsewhere'", "two locations"),
     ],
 )
 def test_a_clause_that_no_table_keeps_is_refused(spark, tmp_path, clauses, words):

@@ -160,7 +160,7 @@ def test_a_handle_can_do_its_work_on_spark(spark, work):
 def test_spark_says_what_it_cannot_reach(spark):
     """A table in this process's memory is none for a JVM; its handle keeps working."""
     table = Table.create("memory://maintenance", pa.schema([("a", pa.int64())]))
-    with pytest.raises(StorageError, match="this Python process only"):
+    with pytest.raises(StorageError, match="only in this Python process"):
         table.on(spark)
     with pytest.raises(IndexTablesError, match="classic SparkSession"):
         table.on("spark")

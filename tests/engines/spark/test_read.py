@@ -498,7 +498,7 @@ def test_other_formats_go_to_spark_untouched(spark, tmp_path):
 
 ERRORS = [
     ({"path": "/nowhere/at/all"}, TableNotFoundError, "no table at"),
-    ({"path": "memory://x"}, StorageError, "this Python process only"),
+    ({"path": "memory://x"}, StorageError, "only in this Python process"),
     ({"path": ""}, ConfigError, "empty"),
     ({"versionAsOf": "new"}, ConfigError, "versionAsOf cannot be 'new'"),
     ({"timestampAsOf": "soon"}, ConfigError, "timestampAsOf cannot be 'soon'"),

@@ -81,7 +81,7 @@ def test_keys_are_compared_without_case_on_every_level(spark, levels):
         ({"partitionOverwriteMode": "sometimes"}, "static"),
         ({"mergeSchemas": "true"}, "did you mean 'mergeSchema'"),
         ({"replaceWhere": "id = 1"}, "overwrite"),
-        ({"txnAppId": "a"}, "both are needed"),
+        ({"txnAppId": "a"}, "both must be given"),
     ],
 )
 def test_a_bad_option_is_an_error_before_anything_is_written(spark, tmp_path, options, message):

@@ -62,8 +62,8 @@ def html_page(report: TableReport) -> str:
 
 
 def _files(report: TableReport) -> str:
-    logs = f", {counted(report.log_files, 'delta file')} of them" if report.log_files else ""
-    return human_bytes(report.snapshot.total_bytes) + logs
+    deltas = f", {counted(report.log_files, 'delta file')} of them" if report.log_files else ""
+    return human_bytes(report.snapshot.total_bytes) + deltas
 
 
 def _share(saved: int, report: TableReport) -> str:

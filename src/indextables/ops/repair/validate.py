@@ -134,11 +134,11 @@ def all_lost(state: Snapshot, checked: Validation) -> RepairError | None:
 def lost_from_slices(state: Snapshot, checked: Validation) -> RepairError | None:
     """Returns the error for lost files without which slices would show wrong rows; None if there are none."""
     lost = [*checked.missing, *checked.mismatched]
-    if logs := [one for one in lost if one.is_log]:
+    if deltas := [one for one in lost if one.is_log]:
         return RepairError(
-            f"delta files are not stored as the log says: {listed(logs)}",
+            f"delta files are not stored as the log says: {listed(deltas)}",
             hint="restore the files: without them deleted and replaced rows would come back",
-            excluded=tuple(logs),
+            excluded=tuple(deltas),
         )
     if bases := _completed_by_others(state, lost):
         return RepairError(

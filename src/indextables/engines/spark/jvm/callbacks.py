@@ -114,9 +114,9 @@ def install(translate: Callable[[JavaObject], BaseException | None]) -> None:
     def converted(error: JavaObject) -> BaseException:
         cause = error
         while cause is not None:
-            ours = _kept(cause.toString()) or translate(cause)
-            if ours is not None:
-                return ours
+            own = _kept(cause.toString()) or translate(cause)
+            if own is not None:
+                return own
             cause = cause.getCause()
         return convert(error)
 

@@ -14,18 +14,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from py4j.java_gateway import JavaMember, JavaObject
 
 from indextables.engines.spark.jvm.gateway import JvmTools, jvm_tools
 
-if TYPE_CHECKING:
-    from indextables.engines.spark.scan.file_index import TableFileIndex
-
 _logger: Final = logging.getLogger(__name__)
 # Spark describes the scans of a plan in their order, so the scan being described is one of the next few.
 _NEXT: Final = 3
+
+
+class Numbered(Protocol):
+    """A file index, as far as its label needs it."""
+
+    number: int | None
+    """The number of the JVM's object for it, known once it was described."""
 
 
 class Query:
@@ -81,7 +85,7 @@ def _thread() -> int:
     return int(_handles(jvm_tools()).current_thread().getId())
 
 
-def splits_read(index: TableFileIndex) -> str | None:
+def splits_read(index: Numbered) -> str | None:
     """Returns how many splits the scan being described reads from this index; None if that is unknown.
 
     A text is made more than once while a query runs, and the JVM tells for which scan only when the first

@@ -125,11 +125,11 @@ class _Merge:
         self, name: str, merged: FileMask, newer: FileMask, partitions: list[str]
     ) -> DataFrame:
         rows = self._native(Part(name, merged, lineage=True))
-        logs = self._keys(f"{name} log keys", newer)
-        mine, theirs = columns_in(rows), columns_in(logs)
+        deltas = self._keys(f"{name} log keys", newer)
+        mine, theirs = columns_in(rows), columns_in(deltas)
         same = [mine[name] == theirs[name] for name in (*self.rule.key, *partitions, SLICE)]
         hidden = reduce(Column.__and__, same) & (theirs[SEQ] > mine[SEQ])
-        return rows.join(logs, hidden, "left_anti").select(*map(_column, self.names))
+        return rows.join(deltas, hidden, "left_anti").select(*map(_column, self.names))
 
     def _has_null(self, partitions: list[str]) -> FileMask:
         """Returns one bit per file, True if its partition is NULL in one of these columns."""
