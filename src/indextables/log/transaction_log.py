@@ -167,7 +167,7 @@ class TransactionLog:
         return done
 
     def checkpoint(self, snapshot: Snapshot | None = None) -> Written:
-        """Writes a checkpoint of the newest version (or of this snapshot) and points to it."""
+        """Writes a checkpoint of the newest version, or of this snapshot, and the hint that names it."""
         snapshot = snapshot or self._follower.newest()
         check_writable(snapshot.protocol)
         width = self._follower.writable().width

@@ -110,7 +110,7 @@ LOG_DIRECTORY: Final = "_transaction_log"
 # Characters besides letters, digits and '_.-~' that are not encoded in a path. A ':' is encoded, since a
 # first segment with it would look like a scheme.
 _PLAIN: Final = "/=,@+$&!'()*;"
-# What a path has if it may not be a key as it is; one scan of a column finds all of these paths.
+# Matches every path that may not be a key as it is; one scan of a column finds all of these paths.
 _SUSPICIOUS: Final = rf"[%:\\\x00-\x1f\x7f-\x{{9f}}]|//|^/|/$|^$|(^|/)\.\.?(/|$)|^{LOG_DIRECTORY}(/|$)"
 _NEEDS_ENCODING: Final = r"[^A-Za-z0-9_.~/=,@+$&!'()*;-]"
 _ABSOLUTE: Final = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")

@@ -22,7 +22,6 @@ from indextables.log.open.history import timestamp_of, written_at
 from indextables.log.open.load import Listing, reachable
 from indextables.storage.base import LogStore
 
-"""A parent from further in the future than this was written by a clock that is ahead: say so."""
 LEEWAY_MS: Final = 24 * 60 * 60 * 1000
 """A time that is further ahead of this process's clock than this is not believed."""
 

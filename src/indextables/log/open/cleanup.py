@@ -17,9 +17,9 @@ _logger: Final = logging.getLogger(__name__)
 
 
 def plan_cleanup(store: LogStore, listing: Listing, age: Age) -> list[LogFile]:
-    """Returns the files to delete, in order: what no version within the retention needs.
+    """Returns the files that no version within the retention needs, in the order in which to delete them.
 
-    Two intact checkpoints and every commit from the older one on are kept in any case.
+    Two intact checkpoints, and every commit from the older one on, are always kept.
     """
     needed = age.version(store, listing)
     if needed is None:

@@ -262,7 +262,7 @@ def _trailer(line: bytes) -> CommitInfo | None:
 def _info(line: bytes) -> CommitInfo | None:
     position = LinePosition("", 0)
     try:
-        value: Any = loads(line, position)  # whatever it is, the next line fails only as is caught here
+        value: Any = loads(line, position)  # a value without .get raises AttributeError
         info = decode_action("commitInfo", value.get("commitInfo"), line, position)
     except (LogCorruptedError, AttributeError):
         return None

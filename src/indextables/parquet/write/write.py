@@ -176,7 +176,7 @@ class _Writer:
         found = nan_columns(rows, self._floats)
         if partition.split is not None and not found <= partition.split.nan_columns:
             # The open file has statistics of a column that now has a NaN. A column that once had a NaN
-            # gets no statistics again, so this happens at most once for each float column.
+            # stays without statistics, so this happens at most once for each float column.
             self._close(partition)
         partition.nan |= found
         if partition.split is None:
