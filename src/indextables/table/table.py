@@ -679,7 +679,7 @@ class Table(Upkeep):
         Example:
             >>> import indextables as it
             >>> import pyarrow as pa
-            >>> table = it.Table.create("memory://plan", pa.schema({"n": pa.int64()}))
+            >>> table = it.Table.create("memory://table.plan", pa.schema({"n": pa.int64()}))
             >>> for n in range(3):
             ...     _ = table.append(pa.table({"n": [n]}))
             >>> len(table.plan("n = 2").files)
