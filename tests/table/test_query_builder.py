@@ -331,7 +331,7 @@ MISTAKES = [
     (lambda: q[q["b"] == 1].execute(DATA), "cannot be compared"),
     (lambda: q[q["i"] == True].execute(DATA), "cannot be compared"),
     (lambda: q[q["i"].isin([1, "a"])].execute(DATA), "cannot be compared"),
-    (lambda: q[q["l"] + 0 == 2**63].execute(DATA), "no 64-bit integer"),
+    (lambda: q[q["l"] + 0 == 2**63].execute(DATA), "not a 64-bit integer"),
     (lambda: q[q["i"]].execute(DATA), "not a condition"),
     (lambda: q[q["i"] + 1].execute(DATA), "not a condition"),
     (lambda: q[5], "takes a column's name or a condition"),

@@ -109,7 +109,7 @@ def _query(text: str) -> pa.Table:
         query: Any = import_module("indextables.engines.duckdb.query").query
     except MissingDependencyError as error:
         raise MissingDependencyError(
-            "this is no statement of IndexTables, and queries need DuckDB, which is not installed",
+            "this is not a statement of IndexTables, and queries need DuckDB, which is not installed",
             hint=f"{error.hint}; the statements of IndexTables: {', '.join(_first_words())}",
         ) from error
     return query(text)

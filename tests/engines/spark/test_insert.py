@@ -106,7 +106,7 @@ def test_the_partition_of_null_alone_can_be_overwritten(
 
 @pytest.mark.parametrize(
     ("clause", "words"),
-    [("a = 'x', b = 'soon'", "'soon' is no value"), ("id = 1, a = 'x'", "no partition column")],
+    [("a = 'x', b = 'soon'", "'soon' is not a value"), ("id = 1, a = 'x'", "not a partition column")],
 )
 def test_a_partition_that_is_none_is_refused(spark, two, configured, clause, words):
     """Regression: where ANSI is off, a text that is no date filled the partition NULL."""

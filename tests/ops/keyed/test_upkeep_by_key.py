@@ -239,7 +239,7 @@ def test_repair_cannot_do_without_a_base_that_other_files_complete(tmp_path):
     table = sliced(tmp_path / "t")
     open_store(tmp_path / "t").delete(table.snapshot().splits()[0].path)
     result, target = repaired(table, tmp_path)
-    assert result.status.startswith("ERROR: files that delta files set columns of")
+    assert result.status.startswith("ERROR: files whose rows delta files update")
     assert not target.exists()
     whole = sliced(tmp_path / "r", mode="record")
     open_store(tmp_path / "r").delete(whole.snapshot().splits()[0].path)

@@ -116,7 +116,12 @@ def _commit(
         return None
     if len(files) > 1 and log.store.get(files[1].key) != log.store.get(files[0].key):
         findings.problems.append(
-            Problem("mixed-names", files[1].name, 1, f"differs from {files[0].name}, the same version")
+            Problem(
+                "mixed-names",
+                files[1].name,
+                1,
+                f"differs from {files[0].name}, which is the same version",
+            )
         )
     if isinstance(body.verdict, Unverified):
         message = "has no checksum, so nothing proves that it is whole"

@@ -93,7 +93,7 @@ def _files(store: LogStore) -> list[ObjectMeta]:
     for key, reason in unnamable_files(store):
         raise NotATableError(
             f"the table would lack the rows of {key!a}: {reason}",
-            hint="rename the file, mend the link, or move it away",
+            hint="rename the file, fix the link, or move it away",
             file=key,
         )
     return list(parquet_files(store))

@@ -142,7 +142,7 @@ def lost_from_slices(state: Snapshot, checked: Validation) -> RepairError | None
         )
     if bases := _completed_by_others(state, lost):
         return RepairError(
-            f"files that delta files set columns of are not stored as the log says: {listed(bases)}",
+            f"files whose rows delta files update are not stored as the log says: {listed(bases)}",
             hint="restore the files: without them rows would show NULL in the other columns",
             excluded=tuple(bases),
         )

@@ -314,13 +314,13 @@ def _number_constant(value: object) -> pa.Scalar:
     if isinstance(plain, bool) or not isinstance(plain, int | float):
         raise PredicateError(f"{value!r} is not a number", hint="arithmetic needs numbers")
     if isinstance(plain, int) and not -(2**63) <= plain < 2**63:  # as an unsigned one it would wrap
-        raise PredicateError(f"{value!r} is no 64-bit integer", hint="write it as a float")
+        raise PredicateError(f"{value!r} is not a 64-bit integer", hint="write it as a float")
     return pa.scalar(plain)
 
 
 def _compute(op: ArithmeticOp, left: Values, right: Values) -> Values:
     if op == "**" and not pa.types.is_integer(right.type):
-        raise PredicateError("an exponent must be an integer", hint="as in ArcticDB")
+        raise PredicateError("an exponent must be an integer", hint="use an integer, as in ArcticDB")
     left, right = _common(left, right)
     whole = pa.types.is_integer(left.type)
     if op == "/" or (op == "**" and whole and pc.min(pc.fill_null(right, 0)).as_py() < 0):

@@ -40,7 +40,7 @@ def fixed_partition(
     for name in (*statement.partition, *statement.open_partitions):
         if resolve(snapshot.schema, (name,))[0][0] not in snapshot.partition_columns:
             raise SchemaMismatchError(
-                f"{name!r} is no partition column of the table",
+                f"{name!r} is not a partition column of the table",
                 hint=f"it is partitioned by {list(snapshot.partition_columns)}",
             )
     spelled = {
@@ -56,7 +56,7 @@ def _fixed(session: SparkSession, name: str, text: str | None, kind: DataType) -
     physical = _physical(session, text, kind)
     if physical is None and (text != "" or kind != PrimitiveType("string")):
         raise SchemaMismatchError(
-            f"{text!r} is no value of the partition column {name!r}, a {type_name(kind)}",
+            f"{text!r} is not a value of the partition column {name!r}, a {type_name(kind)}",
             hint="write it as Spark casts it",
         )
     return FixedValue(column, partition_text(physical, kind))

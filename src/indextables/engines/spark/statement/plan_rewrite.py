@@ -123,7 +123,8 @@ class Rewriter:
         if row is None or row[0] is None:
             # without ANSI rules, a text that is no time is NULL, which must not mean the newest version
             raise ConfigError(
-                f"TIMESTAMP AS OF {text} is no time", hint="give a date or a time such as '2024-01-31'"
+                f"TIMESTAMP AS OF {text} is not a time",
+                hint="give a date or a time such as '2024-01-31'",
             )
         return {"timestampAsOf": row[0]}
 
