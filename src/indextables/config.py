@@ -127,6 +127,10 @@ TARGET_FILE_SIZE: Final = _option(
     "write.targetFileSize", "a size such as 128MB", _size, "128MB",
     "Size at which a write begins a new split.",
 )  # fmt: skip
+CHANGE_DRIVER_ROWS: Final = _option(
+    "change.driverRows", "an integer ≥ 0", _integer(0), "0",
+    "Spark: a write by key of at most so many rows is done in the driver's Python; 0: none is.",
+)  # fmt: skip
 COMMIT_MAX_ATTEMPTS: Final = _option(
     "commit.maxAttempts", "an integer ≥ 1", _integer(1), "100",
     "How many times a commit is tried when other writers take its version.",
@@ -172,6 +176,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
     STATS_COLUMNS,
     FAST_FIELDS,
     TARGET_FILE_SIZE,
+    CHANGE_DRIVER_ROWS,
     COMMIT_MAX_ATTEMPTS,
     CHECKPOINT_INTERVAL,
     CHECKPOINT_FORMAT,

@@ -22,6 +22,7 @@ def append(
     data: object,
     *,
     merge_schema: bool = False,
+    derived: bool = False,
     options: Mapping[str, object] | None = None,
     txn: Txn | None = None,
 ) -> CommitResult:
@@ -33,7 +34,14 @@ def append(
     snapshot = log.snapshot()
     if RECORD_KEY in snapshot.properties:
         return upsert(
-            log, executor, data, merge_schema=merge_schema, options=options, txn=txn, operation="APPEND"
+            log,
+            executor,
+            data,
+            merge_schema=merge_schema,
+            derived=derived,
+            options=options,
+            txn=txn,
+            operation="APPEND",
         )
     config = config_for(snapshot.properties, options)
     if is_done(snapshot, txn):

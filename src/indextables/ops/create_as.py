@@ -10,7 +10,7 @@ from indextables.log.commit.intent import Append, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Metadata, Txn
 from indextables.ops.create import check_vacant, protocol_for
-from indextables.ops.keyed.files import write_first
+from indextables.ops.keyed.upsert import write_first
 from indextables.ops.shared.commit import CommitResult, config_for, write_target
 from indextables.ops.shared.executor import Executor
 
@@ -32,7 +32,7 @@ def create_as(
     check_vacant(log)
     config = config_for(metadata.properties, options)
     target = write_target(metadata, 0, config)
-    written = write_first(executor, data, metadata, target, log.store)
+    written = write_first(executor, data, metadata, target, config)
     actions = (protocol_for(metadata), metadata, *((txn,) if txn else ()), *written.adds)
     plan = CommitPlan(Append(), "CREATE TABLE AS SELECT", actions, metrics=written.metrics)
     try:

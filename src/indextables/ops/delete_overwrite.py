@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -16,7 +16,7 @@ from indextables.core.prune.source import FileMask
 from indextables.log.commit.intent import CommitPlan, Rewrite
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.log.wire.actions import Add, Metadata, Remove, Txn
+from indextables.log.wire.actions import Metadata, Remove, Txn
 from indextables.ops.keyed.delete_overwrite import delete_by_key, overwrite_by_key
 from indextables.ops.shared.commit import (
     CommitResult,
@@ -31,6 +31,7 @@ from indextables.ops.shared.executor import Executor
 from indextables.ops.shared.schema import evolved, merged_schema, settle
 from indextables.parquet.write.write import Rewritten, Written
 from indextables.plan.merge_rule import RECORD_KEY
+from indextables.storage.base import LogStore
 
 __all__ = ["Condition", "RewritePlanner", "SamePartitions", "delete", "overwrite"]
 
@@ -45,8 +46,9 @@ def delete(
     """Commits the table without the rows the condition is TRUE for; commits nothing if there are none."""
     snapshot = log.snapshot()
     if RECORD_KEY in snapshot.properties:
-        return delete_by_key(log, condition, snapshot, options)
-    return _commit(log, RewritePlanner(executor, condition, "DELETE", options), snapshot)
+        return delete_by_key(log, executor, condition, snapshot, options)
+    planner = RewritePlanner(log.store, executor, condition, "DELETE", options)
+    return commit(log, planner, snapshot, discard=planner.discard)
 
 
 def overwrite(
@@ -70,9 +72,15 @@ def overwrite(
         return CommitResult(snapshot.version, "OVERWRITE", committed=False)
     prepared = executor.prepare(data)
     if RECORD_KEY in snapshot.properties:
-        raw = executor.fetch(prepared)
         return overwrite_by_key(
-            log, raw, condition, snapshot, merge_schema=merge_schema, options=options, txn=txn
+            log,
+            executor,
+            prepared,
+            condition,
+            snapshot,
+            merge_schema=merge_schema,
+            options=options,
+            txn=txn,
         )
     metadata = snapshot.metadata
     if merge_schema:
@@ -83,8 +91,10 @@ def overwrite(
     written = executor.write(prepared, target, merge=merge_schema, within=within)
     if isinstance(condition, SamePartitions):
         condition = condition.of(written, metadata)
-    planner = RewritePlanner(executor, condition, "OVERWRITE", options, written, metadata, txn)
-    return _commit(log, planner, snapshot)
+    planner = RewritePlanner(
+        log.store, executor, condition, "OVERWRITE", options, written, metadata, txn
+    )
+    return commit(log, planner, snapshot, discard=planner.discard)
 
 
 @dataclass
@@ -94,6 +104,7 @@ class RewritePlanner:
     Splits are immutable, so a split rewritten for one snapshot need not be rewritten for the next.
     """
 
+    store: LogStore
     executor: Executor
     condition: Condition
     operation: str
@@ -127,10 +138,12 @@ class RewritePlanner:
             metrics=_metrics(snapshot, dropped, touched, self.written),
         )
 
-    def files(self) -> list[Add]:
-        """Returns every file that was written so far."""
+    def discard(self) -> None:
+        """Deletes every file that was written so far."""
         rewritten = [r.written for r in self.rewritten.values() if r is not None]
-        return [add for written in (self.written, *rewritten) for add in written.adds]
+        for add in (add for written in (self.written, *rewritten) for add in written.adds):
+            with suppress(Exception):
+                self.store.delete(add.path)
 
     def _rewrite(self, snapshot: Snapshot, bound: Predicate, mask: FileMask) -> dict[str, Rewritten]:
         paths = _where(snapshot, "key", mask)
@@ -143,22 +156,6 @@ class RewritePlanner:
             self.rewritten |= {path: found.get(path) for path in _where(snapshot, "key", missing)}
         results = ((path, self.rewritten[path]) for path in paths)
         return {path: result for path, result in results if result is not None}
-
-
-def _commit(log: TransactionLog, planner: RewritePlanner, snapshot: Snapshot) -> CommitResult:
-    try:
-        planner(snapshot)
-    except BaseException:
-        # No commit was attempted yet, so nothing refers to these files.
-        _discard(log, planner.files())
-        raise
-    return commit(log, planner, snapshot)
-
-
-def _discard(log: TransactionLog, adds: Iterable[Add]) -> None:
-    for add in adds:
-        with suppress(Exception):
-            log.store.delete(add.path)
 
 
 def _where(snapshot: Snapshot, column: str, mask: FileMask) -> list[str]:

@@ -10,7 +10,7 @@ from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Metadata, Remove
 from indextables.ops.create import needed_for
-from indextables.ops.keyed.files import write_first
+from indextables.ops.keyed.upsert import write_first
 from indextables.ops.shared.commit import CommitResult, commit, config_for, write_target
 from indextables.ops.shared.executor import Executor
 from indextables.parquet.write.write import Written
@@ -33,7 +33,7 @@ def replace_table(
     config = config_for(metadata.properties, options)
     successor = _successor(snapshot.metadata, metadata)
     target = write_target(successor, snapshot.version, config)
-    written = write_first(executor, data, successor, target, log.store)
+    written = write_first(executor, data, successor, target, config)
     return commit(log, lambda now: plan_replacement(now, metadata, written), snapshot)
 
 

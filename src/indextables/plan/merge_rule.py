@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from indextables.errors import ProtocolError
+from indextables.core.types import StructType
+from indextables.errors import ProtocolError, SchemaError
 from indextables.log.state.rows import Split
 
 RECORD_KEY: Final = "recordKey"
@@ -50,6 +51,24 @@ class MergeRule:
                 hint="upgrade indextables",
             )
         return cls(_names(properties.get(RECORD_KEY)), MergeMode(mode))
+
+    def columns_set(self, schema: StructType, given: Iterable[str]) -> StructType:
+        """Returns the columns that rows with these ones set: where columns are merged, some may be left out."""
+        if self.mode is not MergeMode.COLUMNS:
+            return schema
+        names = {name.lower() for name in (*given, *self.key)}
+        return StructType(tuple(field for field in schema if field.name.lower() in names))
+
+
+def rule_of(properties: Mapping[str, str], verb: str) -> MergeRule:
+    """Returns how this table merges rows; SchemaError if it has no key, which `verb` cannot do without."""
+    rule = MergeRule.of(properties)
+    if not rule.key:
+        raise SchemaError(
+            f"{verb} replaces rows by their key, and this table has none",
+            hint="create it with record_key=[…], or use append, overwrite and delete",
+        )
+    return rule
 
 
 def _names(text: str | None) -> tuple[str, ...]:

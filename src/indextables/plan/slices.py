@@ -308,3 +308,38 @@ def _check_blocks(blocks: pa.ChunkedArray, is_log: FileMask) -> None:
             f"the table has delta files of the kind {found!r}, which this version of the library does not know",
             hint="upgrade indextables, or compact the table with the version that wrote it",
         )
+
+
+def whole_slices(snapshot: Snapshot, must: FileMask) -> FileMask:
+    """Returns the files of slices of which every file that holds rows must match.
+
+    That holds where columns are combined too: the newest file that sets a column of the condition
+    decides it, whatever the others say, or it would not be known to match.
+    """
+    slices = slices_of(snapshot)
+    if slices is None:
+        return must
+    spared = slices.having(slices.holds_rows & ~must)
+    mask: FileMask = (slices.having(slices.holds_rows) & ~spared)[slices.codes]
+    return mask
+
+
+def alone_in_slice(snapshot: Snapshot) -> FileMask:
+    """Returns the files that are the only one of their slice."""
+    slices = slices_of(snapshot)
+    if slices is None:
+        return np.ones(snapshot.num_files, np.bool_)
+    mask: FileMask = np.bincount(slices.codes, minlength=slices.count)[slices.codes] == 1
+    return mask
+
+
+def shown_records(snapshot: Snapshot, files: FileMask) -> int | None:
+    """Returns how many rows these files show.
+
+    None where log files hide some of them, or the log does not say.
+    """
+    counts = snapshot.index().source.num_records().filter(pa.array(files))
+    if counts.null_count or (files & ~alone_in_slice(snapshot)).any():
+        return None
+    total: int = pc.sum(counts).as_py() or 0
+    return total

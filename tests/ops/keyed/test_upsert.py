@@ -24,9 +24,9 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.ops.append import append
 from indextables.ops.create import as_schema, new_metadata
 from indextables.ops.create_as import create_as
-from indextables.ops.keyed.files import Files
 from indextables.ops.replace import replace_table
 from indextables.ops.keyed.upsert import UpsertPlanner
+from indextables.parquet.write.by_key import ArrowChange
 from indextables.storage.open import open_store
 
 SCHEMA = pa.schema(
@@ -61,9 +61,10 @@ def test_the_first_rows_are_not_looked_up(path):
     """No key can be in an empty table, so that an upsert costs what an append does: no index, no copy."""
     table = new(path)
     log = TransactionLog(open_store(path))
-    planner = UpsertPlanner(rows("a", 2, 1, 3), Files(log.store, None))
+    change = ArrowChange(log.store, rows("a", 2, 1, 3))
+    planner = UpsertPlanner(change)
     planner(log.snapshot())
-    (incoming,) = planner._incoming.values()
+    (incoming,) = change._fitted.values()
     assert "index" not in vars(incoming)
     table.upsert(rows("a", 2, 1, 3))
     planner(log.snapshot())

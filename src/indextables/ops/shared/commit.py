@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -116,14 +116,29 @@ class CommitResult:
     """Names of the exchanges left out because another writer replaced their files meanwhile."""
 
 
-def commit(log: TransactionLog, proposal: Proposal, snapshot: Snapshot) -> CommitResult:
-    """Commits a plan made for this snapshot, or what a planner plans for the newest one."""
+def commit(
+    log: TransactionLog,
+    proposal: Proposal,
+    snapshot: Snapshot,
+    *,
+    discard: Callable[[], None] = lambda: None,
+) -> CommitResult:
+    """Commits a plan made for this snapshot, or what a planner plans for the newest one.
+
+    If nothing can be planned at all, no commit was attempted, so nothing refers to the files that were written
+    for it: `discard` deletes them.
+    """
     last: list[CommitPlan] = []
 
     def remember(now: Snapshot) -> CommitPlan:
         assert not isinstance(proposal, CommitPlan)
-        _check_not_vacuumed(snapshot, now)
-        last.append(proposal(now))
+        try:
+            _check_not_vacuumed(snapshot, now)
+            last.append(proposal(now))
+        except BaseException:
+            if not last:
+                discard()
+            raise
         return last[-1]
 
     if isinstance(proposal, CommitPlan):

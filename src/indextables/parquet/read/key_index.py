@@ -130,6 +130,14 @@ def distinct_numbers(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
     return ascending[is_first]
 
 
+def by_number(numbers: Numbers, rows: Numbers) -> dict[int, Numbers]:
+    """Returns the rows of each number, ascending."""
+    order = np.lexsort((rows, numbers))
+    cuts = np.flatnonzero(np.diff(numbers[order])) + 1
+    parts = np.split(order, cuts) if len(order) else []
+    return {int(numbers[part[0]]): rows[part] for part in parts}
+
+
 def repeated_mask(keys: pa.Table | pa.RecordBatch) -> Mask:
     """Returns True for each row whose key an earlier row has."""
     return KeyIndex.of(keys).repeated()

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.config import Config
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.prune.source import FileMask
 from indextables.core.stats import SplitStats, collect_stats
 from indextables.core.stats.collect import merge_stats
 from indextables.core.types import FieldPath, StructType
-from indextables.errors import PredicateError, StorageError
+from indextables.errors import StorageError
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Add
 from indextables.parquet.read.read import ReadRequest, count_rows, read_batches
 from indextables.parquet.read.row_filter import to_row_mask
+from indextables.parquet.write.by_key import ArrowChange
 from indextables.parquet.write.cluster import lay_out, pack
 from indextables.parquet.write.compact import compact_slices
 from indextables.parquet.write.conform import as_reader, check_fits, conform, source_schema
+from indextables.parquet.write.within import all_within
 from indextables.parquet.write.write import Rewritten, WriteTarget, Written, write_splits
 from indextables.plan.merge_rule import Piece
 from indextables.storage.base import LogStore
@@ -52,10 +55,6 @@ class ArrowExecutor:
         """Returns the schema of a table of exactly this data."""
         return source_schema(data.schema)
 
-    def fetch(self, data: pa.RecordBatchReader) -> pa.Table:
-        """Returns all rows of the data."""
-        return data.read_all()
-
     def write(
         self,
         data: pa.RecordBatchReader,
@@ -70,6 +69,13 @@ class ArrowExecutor:
         if within is not None:
             batches = all_within(batches, within, target.partition_columns)
         return write_splits(batches, self.store, target)
+
+    def change_by_key(
+        self, data: pa.RecordBatchReader | None, config: Config
+    ) -> AbstractContextManager[ArrowChange]:
+        """Returns the work of one change by key, with all its rows in memory."""
+        del config
+        return nullcontext(ArrowChange(self.store, None if data is None else data.read_all()))
 
     def rewrite(
         self, snapshot: Snapshot, mask: FileMask, condition: Predicate, target: WriteTarget
@@ -145,36 +151,3 @@ def _in_place_of(split: Split, add: Add) -> Add:
 def _without(batches: Iterable[pa.RecordBatch], condition: Predicate) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield batch.filter(pc.invert(to_row_mask(condition, batch)))
-
-
-def all_within(
-    batches: Iterable[pa.RecordBatch], within: Predicate, partition_columns: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
-    """Yields the batches; raises PredicateError at the first row for which the condition is not TRUE.
-
-    Rows are judged as the table will show them, where a partition value '' is NULL.
-    """
-    start = 0
-    for batch in batches:
-        stored = _as_stored(batch, partition_columns)
-        outside = pc.invert(to_row_mask(within, stored))
-        if pc.any(outside).as_py():
-            first = pc.index(outside, True).as_py()
-            raise PredicateError(
-                f"row {start + first} of the data does not satisfy the condition of the overwrite: "
-                f"{stored.slice(first, 1).to_pylist()[0]}",
-                hint="write rows that are not to be replaced with append(); nothing was written",
-                row=start + first,
-            )
-        start += batch.num_rows
-        yield batch
-
-
-def _as_stored(batch: pa.RecordBatch, partition_columns: Sequence[str]) -> pa.RecordBatch:
-    for name in partition_columns:
-        values = batch.column(name)
-        if pa.types.is_string(values.type) or pa.types.is_binary(values.type):
-            is_empty = pc.equal(pc.binary_length(values), 0)
-            stored = pc.if_else(pc.fill_null(is_empty, fill_value=False), None, values)
-            batch = batch.set_column(batch.schema.get_field_index(name), name, stored)
-    return batch

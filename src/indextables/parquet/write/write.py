@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from indextables.core.predicate.nodes import Predicate
 from indextables.core.prune.partitions import group_rows, partition_directory, partition_text
 from indextables.core.stats import SplitStats, collect_stats
 from indextables.core.stats.collect import merge_stats
@@ -56,6 +57,11 @@ class WriteTarget:
         """Returns the columns in the files; partition columns are only in the directory and in the log."""
         return StructType(tuple(f for f in self.schema if f.name not in self.partition_columns))
 
+    def elsewhere(self) -> WriteTarget:
+        """Returns the same target with a directory that nobody has written to, for the same version."""
+        version = self.directory.rpartition("/")[2].partition("-")[0]
+        return replace(self, directory=f"data/{version}-{uuid4()}")
+
 
 @dataclass(frozen=True, slots=True)
 class Written:
@@ -75,6 +81,22 @@ class Written:
             "truncationBytesSaved": truncation.bytes_saved,
         }
         return cls(tuple(adds), metrics)
+
+    @classmethod
+    def nothing(cls) -> Written:
+        """Returns no splits, counted."""
+        return cls.of((), TruncationMetrics())
+
+    @property
+    def groups(self) -> frozenset[str]:
+        """Returns the slices that get one of these files."""
+        return frozenset(add.file_group for add in self.adds if add.file_group is not None)
+
+    def __add__(self, other: Written) -> Written:
+        """Returns the splits of both, and their numbers together."""
+        names = {**self.metrics, **other.metrics}
+        metrics = {name: self.metrics.get(name, 0) + other.metrics.get(name, 0) for name in names}
+        return Written((*self.adds, *other.adds), metrics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +291,36 @@ def _physical(value: pa.Scalar) -> Physical | None:
     return found
 
 
-# Delta files: rows that replace older ones, and keys of rows that are gone.
+# What a change by key does, and its delta files: rows that replace older ones, and keys of rows that are gone.
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The rows that a change by key replaces, removes and adds, as they were found in one version of a table."""
+
+    found: Any
+    """What the engine that found them needs in order to write them."""
+    updated: int = 0
+    """Rows that are replaced, in their slice or elsewhere."""
+    moved: int = 0
+    """Those of them that leave their slice: their key or their partition changes."""
+    deleted: int = 0
+    inserted: int = 0
+    inserted_keys: Predicate | None = None
+    """A condition on the keys that get a row in a new slice; None: no key does."""
+    emptied: tuple[str, ...] = ()
+    """Files that go as a whole, because every row in them is deleted."""
+
+    @property
+    def metrics(self) -> dict[str, int]:
+        """Returns the numbers for the commit."""
+        return {
+            "numOutputRows": self.updated + self.inserted,
+            "numUpdatedRows": self.updated,
+            "numDeletedRows": self.deleted,
+            "numInsertedRows": self.inserted,
+            "numMovedRows": self.moved,
+        }
 
 
 def write_log(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -15,9 +16,10 @@ from indextables.engines.spark.change.copies import Counted, rows_with_places, w
 from indextables.engines.spark.change.keyed_changes import KeyedChangePlanner
 from indextables.engines.spark.change.merge_keys import narrowed
 from indextables.engines.spark.change.reading import Reading
-from indextables.engines.spark.change.rows import check_one_change_each, kept
 from indextables.engines.spark.place.tables import SparkTable, open_table, settings_of
 from indextables.engines.spark.statement.statements import Change
+from indextables.engines.spark.write.by_key import SparkChange
+from indextables.engines.spark.write.changed_rows import check_one_change_each, kept
 from indextables.engines.spark.write.executor import SparkExecutor
 from indextables.engines.spark.write.native_write import NativeWriter
 from indextables.errors import SchemaEvolutionError
@@ -50,12 +52,7 @@ def change(session: SparkSession, statement: Change) -> DataFrame:
     table = replace(table, log=table.log.configured(Config.of(write=settings).validate()))
     snapshot = table.log.snapshot()
     reading = Reading(session, table, snapshot, plan)
-    if RECORD_KEY in snapshot.properties:
-        result = commit(table.log, KeyedChangePlanner(session, table, plan, settings), snapshot)
-    else:
-        result = _dropped(reading, settings) or commit(
-            table.log, CopyPlanner(session, table, plan, settings), snapshot
-        )
+    result = _deleted(reading, settings) or _changed(reading, settings)
     _logger.info(
         "%s: version %d, %s, %s",
         statement.path,
@@ -66,13 +63,24 @@ def change(session: SparkSession, statement: Change) -> DataFrame:
     return _answer(session, result, reading.operation)
 
 
-def _dropped(reading: Reading, settings: Mapping[str, Any]) -> CommitResult | None:
+def _deleted(reading: Reading, settings: Mapping[str, Any]) -> CommitResult | None:
     """Returns a DELETE whose condition statistics can answer: whole files go without being opened."""
     if reading.operation != "DELETE" or not reading.is_plain:
         return None
     executor = SparkExecutor(reading.session, reading.table.place)
     condition = Condition(reading.predicate, shown=reading.shown)
     return delete(reading.table.log, executor, condition, options=settings)
+
+
+def _changed(reading: Reading, settings: Mapping[str, Any]) -> CommitResult:
+    """Returns a change that only Spark can compute."""
+    session, table, snapshot = reading.session, reading.table, reading.snapshot
+    if RECORD_KEY not in snapshot.properties:
+        return commit(table.log, CopyPlanner(session, table, reading.plan, settings), snapshot)
+    with ExitStack() as until:
+        work = SparkChange(NativeWriter(session, table.place), assign=False, until=until)
+        planner = KeyedChangePlanner(work, table, reading.plan, settings)
+        return commit(table.log, planner, snapshot, discard=work.discard)
 
 
 @dataclass

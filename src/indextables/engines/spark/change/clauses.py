@@ -7,8 +7,8 @@ for rows WHEN NOT MATCHED BY SOURCE sees the table alone, and what is assigned t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -18,25 +18,9 @@ from indextables.core.types import Field, FieldPath, StructType, path_text, reso
 from indextables.engines.spark.jvm.attributes import attributes_of, columns_in, each
 from indextables.engines.spark.statement.plan_rewrite import Rewriter
 from indextables.engines.spark.statement.resolve import Resolved, resolve_in, with_scans
+from indextables.engines.spark.write.changed_rows import Action, Clause, Side
 from indextables.engines.spark.write.fit import fit_value, not_null
 from indextables.errors import SchemaMismatchError, UnknownColumnError
-
-Action: TypeAlias = Literal["update", "delete", "insert"]
-Side: TypeAlias = Literal["both", "source", "target"]
-"""Which rows a clause is about: pairs that match, rows of the source alone, rows of the table alone."""
-
-
-@dataclass(frozen=True)
-class Clause:
-    """One WHEN … THEN; the first one that applies to a row decides."""
-
-    action: Action
-    side: Side
-    condition: Column | None = None
-    values: Mapping[str, Column] = field(default_factory=dict)
-    """The whole new row, as the table's columns hold it."""
-    assigned: frozenset[str] = frozenset()
-    """The columns that are given a value; the others keep theirs, or are NULL in a new row."""
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.core.prune.source import FileMask
-from indextables.engines.spark.change.rows import ACTION, Target
 from indextables.engines.spark.jvm.attributes import quoted
 from indextables.engines.spark.place.hadoop import Place
 from indextables.engines.spark.scan.lineage import FILE
 from indextables.engines.spark.scan.relation import Part, native_frame
+from indextables.engines.spark.write.changed_rows import ACTION, Target
 from indextables.engines.spark.write.file_rows import of_file
 from indextables.engines.spark.write.native_write import NativeWriter
 from indextables.log.state.snapshot import Snapshot

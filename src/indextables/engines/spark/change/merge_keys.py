@@ -19,8 +19,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.core.predicate.nodes import Constant, Predicate
 from indextables.core.prune.evaluate import may_match
 from indextables.engines.spark.change.reading import Reading
-from indextables.engines.spark.change.rows import Target, kept
 from indextables.engines.spark.jvm.attributes import column_of
+from indextables.engines.spark.write.changed_rows import Target, kept
 from indextables.engines.spark.write.key_ranges import is_known, keys_of
 
 _ANY: Final = Constant(True)
@@ -66,8 +66,6 @@ def narrowed(reading: Reading, target: Target) -> Iterator[Narrowed]:
         if keys.is_empty:
             nothing = replace(target, frame=target.frame.where(F.lit(False)))
             yield Narrowed(fixed, nothing, Constant(False))
-        elif keys.filter is None:
-            yield Narrowed(fixed, target)
         else:
             rows = replace(target, frame=target.frame.where(keys.filter))
             yield Narrowed(fixed, rows, keys.condition)

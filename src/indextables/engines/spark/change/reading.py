@@ -14,8 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import Constant, Opaque, Predicate
 from indextables.core.predicate.tree import fold
-from indextables.engines.spark.change.clauses import Clause, Scopes, merge_clauses, update_clause
-from indextables.engines.spark.change.rows import IN_SOURCE, Target, changed_rows, joined
+from indextables.engines.spark.change.clauses import Scopes, merge_clauses, update_clause
 from indextables.engines.spark.jvm.attributes import column_of, each
 from indextables.engines.spark.jvm.gateway import jvm_tools
 from indextables.engines.spark.place.tables import SHORT_NAME, SparkTable
@@ -23,6 +22,7 @@ from indextables.engines.spark.scan.conditions import to_predicate
 from indextables.engines.spark.scan.relation import native_frame
 from indextables.engines.spark.statement.plan_rewrite import Rewriter, frame_of
 from indextables.engines.spark.statement.resolve import with_scans
+from indextables.engines.spark.write.changed_rows import IN_SOURCE, Clause, Target, changed_rows, joined
 from indextables.errors import PredicateError, UnknownColumnError
 from indextables.log.state.snapshot import Snapshot
 from indextables.parquet.read.row_filter import is_evaluable

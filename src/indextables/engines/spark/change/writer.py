@@ -11,12 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from indextables.config import Config
 from indextables.core.types import StructType
-from indextables.engines.spark.change.keyed_overwrite import KeyedExecutor, KeyedOverwrite
-from indextables.engines.spark.change.keyed_upsert import KeyedUpsert
 from indextables.engines.spark.change.replace_where import condition_of_text
 from indextables.engines.spark.place.options import WriteOptions, key_names
 from indextables.engines.spark.place.tables import SparkTable, open_table, settings_of
 from indextables.engines.spark.scan.scan_report import reads_table
+from indextables.engines.spark.write.executor import SparkExecutor
 from indextables.engines.spark.write.fit import frame_schema
 from indextables.errors import (
     ConfigError,
@@ -32,6 +31,7 @@ from indextables.ops.append import append
 from indextables.ops.create import new_metadata
 from indextables.ops.create_as import create_as
 from indextables.ops.delete_overwrite import Condition, SamePartitions, overwrite
+from indextables.ops.keyed.upsert import upsert
 from indextables.ops.replace import replace_table
 from indextables.ops.shared.commit import CommitResult
 from indextables.plan.merge_rule import RECORD_KEY, MergeRule
@@ -107,30 +107,18 @@ def _into_existing(write: Write, work: _Work) -> CommitResult | None:
 
 def _into_kept(write: Write, work: _Work) -> CommitResult:
     """Returns a write into a table that stays what it is: its schema, its partitions and its key."""
+    options: dict[str, Any] = {
+        "merge_schema": write.options.merge_schema,
+        "options": work.settings,
+        "txn": write.options.txn,
+    }
     match write.mode:
-        case "append" | "upsert" if write.mode == "upsert" or work.is_keyed:
-            return work.upsert(write)
         case "append":
-            return append(
-                work.log,
-                work.executor,
-                write.frame,
-                merge_schema=write.options.merge_schema,
-                options=work.settings,
-                txn=write.options.txn,
-            )
-        case "overwrite" if work.is_keyed:
-            return work.overwrite(write)
+            return append(work.log, work.executor, write.frame, derived=work.derived, **options)
+        case "upsert":
+            return upsert(work.log, work.executor, write.frame, derived=work.derived, **options)
         case "overwrite":
-            return overwrite(
-                work.log,
-                work.executor,
-                write.frame,
-                _replaced(write),
-                merge_schema=write.options.merge_schema,
-                options=work.settings,
-                txn=write.options.txn,
-            )
+            return overwrite(work.log, work.executor, write.frame, _replaced(write), **options)
         case _:
             raise AssertionError(write.mode)
 
@@ -141,7 +129,7 @@ class _Work:
 
     table: SparkTable
     log: TransactionLog
-    executor: KeyedExecutor
+    executor: SparkExecutor
     settings: Mapping[str, Any]
     derived: bool
     """The rows were read from the table that they go into, and replace some of its rows."""
@@ -154,35 +142,8 @@ class _Work:
         # Rows that replace others and were read from the same table would be others on a newer version.
         derived = _replaces(write, table.log) and reads_table(write.frame, table.place.root)
         log = table.log.configured(config, replans=not derived)
-        executor = KeyedExecutor(write.session, table.place, write.options.parquet, write.assign)
+        executor = SparkExecutor(write.session, table.place, write.options.parquet, write.assign)
         return cls(replace(table, log=log), log, executor, settings, derived)
-
-    @property
-    def is_keyed(self) -> bool:
-        return RECORD_KEY in self.log.snapshot().properties
-
-    def upsert(self, write: Write) -> CommitResult:
-        return KeyedUpsert(
-            write.session,
-            self.table,
-            write.mode.upper(),
-            self.settings,
-            write.options.parquet,
-            write.options.merge_schema,
-            write.assign,
-            write.options.txn,
-            self.derived,
-        ).run(write.frame)
-
-    def overwrite(self, write: Write) -> CommitResult:
-        return KeyedOverwrite(
-            self.executor,
-            self.table,
-            _replaced(write),
-            self.settings,
-            write.options.merge_schema,
-            write.options.txn,
-        ).run(write.frame)
 
     def check_key(self, write: Write) -> None:
         """Whoever names a key, or how rows are merged, must name the table's own."""

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
+from indextables.config import CHANGE_DRIVER_ROWS, Config
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.prune.source import FileMask
 from indextables.core.stats import SplitStats
-from indextables.core.types import FieldPath, PrimitiveType, StructType
-from indextables.engines.spark.jvm.attributes import quoted
+from indextables.core.types import FieldPath, StructType
 from indextables.engines.spark.place.hadoop import Place, place_of
+from indextables.engines.spark.write.by_key import SparkChange
+from indextables.engines.spark.write.changed_rows import kept
 from indextables.engines.spark.write.cluster import cluster_splits
 from indextables.engines.spark.write.distribute import distribute
-from indextables.engines.spark.write.fit import fit, frame_schema, inside
+from indextables.engines.spark.write.fit import fit_within, frame_schema, promises_in_words
 from indextables.engines.spark.write.native_write import NativeWriter
 from indextables.engines.spark.write.rewrite import Rewrite
 from indextables.engines.spark.write.statistics import Measurement, measure
 from indextables.errors import IndexTablesError, UnsupportedTypeError
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
+from indextables.parquet.write.by_key import ArrowChange
 from indextables.parquet.write.compact import compact_slices
 from indextables.parquet.write.write import Rewritten, WriteTarget, Written
 from indextables.plan.merge_rule import Piece
@@ -60,10 +63,6 @@ class SparkExecutor:
         """Returns the schema a table of exactly this data would have."""
         return frame_schema(data)
 
-    def fetch(self, data: DataFrame) -> Any:
-        """Returns all rows of the DataFrame as an Arrow table in this process."""
-        return data.toArrow()
-
     def write(
         self,
         data: DataFrame,
@@ -73,12 +72,26 @@ class SparkExecutor:
         within: Predicate | None = None,
     ) -> Written:
         """Returns the data as new splits; nothing is left behind if a row does not fit."""
-        fitted = fit(data, target.schema, merge=merge, assign=self.assign)
-        if within is not None:
-            name = target.file_schema.names[0]
-            stored = _as_stored(fitted, target)
-            fitted = stored.withColumn(name, inside(F.col(quoted(name)), within))
-        return self._writer.write(fitted, target)
+        return self._writer.write(
+            fit_within(data, target, within, merge=merge, assign=self.assign), target
+        )
+
+    @contextmanager
+    def change_by_key(
+        self, data: DataFrame | None, config: Config
+    ) -> Iterator[SparkChange | ArrowChange]:
+        """Returns the work of one change by key; what it computes stays on the executors until it is done.
+
+        Rows come to this process only if they are no more than `spark.indextables.change.driverRows`.
+        """
+        with ExitStack() as until, promises_in_words():
+            limit = config.get(CHANGE_DRIVER_ROWS)
+            if data is not None and limit and not self.assign and not self.parquet_options:
+                data = until.enter_context(kept(data))
+                if data.count() <= limit:
+                    yield ArrowChange(self.place.store, data.toArrow())
+                    return
+            yield SparkChange(self._writer, self.assign, until, data)
 
     def rewrite(
         self, snapshot: Snapshot, mask: FileMask, condition: Predicate, target: WriteTarget
@@ -121,15 +134,6 @@ def spark_executor(session: Any, location: str) -> SparkExecutor:
             hint="spark = indextables.enable(SparkSession.builder.getOrCreate())",
         )
     return SparkExecutor(session, place_of(session, location))
-
-
-def _as_stored(frame: DataFrame, target: WriteTarget) -> DataFrame:
-    """Returns the rows as they are read again: the empty text of a partition column is NULL in a path."""
-    for column in target.schema:
-        if column.name in target.partition_columns and column.type == PrimitiveType("string"):
-            values = F.nullif(F.col(quoted(column.name)), F.lit(""))
-            frame = frame.withColumn(column.name, values)
-    return frame
 
 
 def _compact(store: LogStore, target: WriteTarget, pieces: Sequence[Piece]) -> list[Written]:

@@ -22,6 +22,7 @@ from indextables.core.types import (
     Field,
     ListType,
     MapType,
+    PrimitiveType,
     StructType,
     can_widen,
     schema_from_json,
@@ -32,6 +33,7 @@ from indextables.engines.spark.jvm.attributes import quoted
 from indextables.engines.spark.jvm.gateway import jvm_tools
 from indextables.errors import IndexTablesError, PredicateError, SchemaMismatchError
 from indextables.parquet.write.conform import check_fits
+from indextables.parquet.write.write import WriteTarget
 
 # Parts inside a column that a table promises to be there: where the data lacks them.
 #
@@ -224,6 +226,32 @@ def fit(
     _check(source, target, merge=merge)
     by_name = {field.name.lower(): field for field in source}
     return frame.select([_column(by_name.get(field.name.lower()), field) for field in target])
+
+
+def fit_within(
+    frame: DataFrame,
+    target: WriteTarget,
+    within: Predicate | None,
+    *,
+    merge: bool = False,
+    assign: bool = False,
+) -> DataFrame:
+    """Returns the same rows as `fit` does; one that the condition `within` is not TRUE for stops the job."""
+    fitted = fit(frame, target.schema, merge=merge, assign=assign)
+    if within is None:
+        return fitted
+    name = target.file_schema.names[0]
+    values = inside(F.col(quoted(name)), within)
+    return _as_stored(fitted, target).withColumn(name, values)
+
+
+def _as_stored(frame: DataFrame, target: WriteTarget) -> DataFrame:
+    """Returns the rows as they are read again: the empty text of a partition column is NULL in a path."""
+    for column in target.schema:
+        if column.name in target.partition_columns and column.type == PrimitiveType("string"):
+            values = F.nullif(F.col(quoted(column.name)), F.lit(""))
+            frame = frame.withColumn(column.name, values)
+    return frame
 
 
 def fit_value(values: Column, given: T.StructField, target: Field) -> Column:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.core.types import StructType
-from indextables.engines.spark.change.clauses import Clause
 from indextables.engines.spark.jvm.attributes import columns_in, quoted
 from indextables.engines.spark.write.fit import as_nullable, promises_in_words, spark_type
 from indextables.errors import PredicateError
@@ -25,6 +24,24 @@ from indextables.errors import PredicateError
 ACTION: Final = "__indextables_action"
 IN_SOURCE: Final = "__indextables_in_source"
 _CLAUSE: Final = "__indextables_clause"
+
+
+Action: TypeAlias = Literal["update", "delete", "insert"]
+Side: TypeAlias = Literal["both", "source", "target"]
+"""Which rows a clause is about: pairs that match, rows of the source alone, rows of the table alone."""
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One WHEN … THEN; the first one that applies to a row decides."""
+
+    action: Action
+    side: Side
+    condition: Column | None = None
+    values: Mapping[str, Column] = field(default_factory=dict)
+    """The whole new row, as the table's columns hold it."""
+    assigned: frozenset[str] = frozenset()
+    """The columns that are given a value; the others keep theirs, or are NULL in a new row."""
 
 
 @dataclass(frozen=True)
