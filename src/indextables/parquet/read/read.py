@@ -272,13 +272,6 @@ def key_condition(keys: pa.Table, schema: StructType) -> Predicate:
     return conditions[0] if len(conditions) == 1 else And(tuple(conditions))
 
 
-def key_bounds(bounds: pa.Table, schema: StructType) -> Predicate:
-    """Returns TRUE for every row between the least and the greatest value of each column, which are the two rows."""
-    types = {f.name: f.type for f in schema}
-    columns = zip(bounds.column_names, bounds.columns, strict=True)
-    return And(tuple(_between(Ref((name,)), types[name], values) for name, values in columns))
-
-
 def live_places(
     store: LogStore,
     schema: StructType,
@@ -328,12 +321,9 @@ def _within(name: str, dtype: DataType, column: pa.ChunkedArray) -> Iterator[Pre
         yield IsIn(ref, tuple(Literal(value, dtype) for value in _natural(distinct)))
         return
     bounds = pc.min_max(column)
-    yield _between(ref, dtype, pa.array([bounds["min"], bounds["max"]], column.type))
-
-
-def _between(ref: Ref, dtype: DataType, bounds: Any) -> Predicate:
-    low, high = _natural(bounds)
-    return And((Compare(">=", ref, Literal(low, dtype)), Compare("<=", ref, Literal(high, dtype))))
+    low, high = _natural(pa.array([bounds["min"], bounds["max"]], column.type))
+    yield Compare(">=", ref, Literal(low, dtype))
+    yield Compare("<=", ref, Literal(high, dtype))
 
 
 def _natural(values: pa.Array) -> list[Any]:

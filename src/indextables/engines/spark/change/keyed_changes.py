@@ -40,12 +40,14 @@ class KeyedChangePlanner:
         key = MergeRule.of(snapshot.properties).key
         with narrowed(reading, whole) as few:
             rows, clauses = few.reading.changes(few.target)
-            found = self.change.computed(with_moves(rows, snapshot.metadata))
+            changes = self.change.computed(with_moves(rows, snapshot.metadata), snapshot)
             if reading.operation == "MERGE":
-                found = check_one_change_each(found, few.target, clauses)
+                found = changes.found.rows
+                once = check_one_change_each(found, few.target, clauses)
+                if once is not found:
+                    changes = self.change.computed(once, snapshot)
             if any(clause.assigned & {*key} for clause in clauses):
-                refuse_taken_keys(found, plain, key)
-            changes = self.change.counted(found, snapshot)
+                refuse_taken_keys(changes.found.rows, plain, key)
         target = target_for(snapshot.metadata, snapshot, self.settings)
         deltas = self.change.write_deltas(changes, target)
         bases = self.change.write_bases(changes, target)

@@ -7,7 +7,7 @@ the rows that can match. Only without WHEN NOT MATCHED BY SOURCE: that is about 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Final
@@ -21,7 +21,7 @@ from indextables.core.prune.evaluate import may_match
 from indextables.engines.spark.change.reading import Reading
 from indextables.engines.spark.jvm.attributes import column_of
 from indextables.engines.spark.write.changed_rows import Target, kept
-from indextables.engines.spark.write.key_ranges import is_known, keys_of
+from indextables.engines.spark.write.key_ranges import is_known, with_keys
 
 _ANY: Final = Constant(True)
 
@@ -57,18 +57,19 @@ def narrowed(reading: Reading, target: Target) -> Iterator[Narrowed]:
     if not _can_narrow(reading) or not _equalities(reading, target):
         yield Narrowed(reading, target)
         return
-    with kept(reading.source) as source:
+    with kept(reading.source) as source, ExitStack() as until:
         fixed = replace(reading, fixed_source=source)
         values = _equalities(fixed, target)
         named = [value.alias(name) for name, value in values.items()]
         matching = reduce(Column.__and__, (value.isNotNull() for value in values.values()))
-        keys = keys_of(source.where(matching).select(named), reading.snapshot.schema, [*values])
+        rows = source.where(matching).select(named)
+        _, keys = with_keys(rows, reading.snapshot.schema, [*values], until)
         if keys.is_empty:
             nothing = replace(target, frame=target.frame.where(F.lit(False)))
             yield Narrowed(fixed, nothing, Constant(False))
         else:
-            rows = replace(target, frame=target.frame.where(keys.filter))
-            yield Narrowed(fixed, rows, keys.condition)
+            matched = replace(target, frame=target.frame.where(keys.filter))
+            yield Narrowed(fixed, matched, keys.condition)
 
 
 def _can_narrow(reading: Reading) -> bool:

@@ -11,11 +11,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import reduce
 from typing import Final, Literal
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.core.predicate.nodes import Constant, Predicate
@@ -38,7 +38,12 @@ from indextables.engines.spark.write.changed_rows import (
 )
 from indextables.engines.spark.write.file_rows import read_groups
 from indextables.engines.spark.write.fit import fit, fit_within, frame_schema, not_null, spark_type
-from indextables.engines.spark.write.key_ranges import Keys, keys_of, refuse_repeated_keys, repeated_key
+from indextables.engines.spark.write.key_ranges import (
+    Keys,
+    refuse_repeated_keys,
+    repeated_key,
+    with_keys,
+)
 from indextables.engines.spark.write.native_write import NativeWriter, directory_value
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Metadata
@@ -135,10 +140,12 @@ class SparkChange:
         What has fitted once may lack a column that the table got since: that one is NULL.
         """
         if metadata not in self._fitted:
-            rule, rows = MergeRule.of(metadata.properties), self._rows
+            first = next(iter(self._fitted.values()), None)
+            rule = MergeRule.of(metadata.properties)
+            rows = self._data if first is None else first.frame
             given = rule.columns_set(metadata.schema, rows.columns)
-            fitted = fit(rows, given, merge=merge or bool(self._fitted), assign=self.assign)
-            keys = keys_of(fitted, metadata.schema, rule.key)
+            fitted = fit(rows, given, merge=merge or first is not None, assign=self.assign)
+            fitted, keys = with_keys(fitted, metadata.schema, rule.key, self.until)
             if not keys.are_distinct:
                 refuse_repeated_keys(fitted, rule.key)
             self._fitted[metadata] = KeyedRows(metadata, fitted, given, keys)
@@ -150,7 +157,7 @@ class SparkChange:
         target = keyed_target(self.writer.session, self.writer.place, part, condition)
         changes = with_moves(_upserted(target, rows), rows.metadata)
         columns = tuple(rows.given.names) if rows.is_partial else None
-        return self.counted(self.computed(changes), part, columns, rows.condition)
+        return self.computed(changes, part, columns, rows.condition)
 
     def find_removed(
         self, snapshot: Snapshot, metadata: Metadata, among: FileMask, condition: Predicate | None
@@ -167,38 +174,39 @@ class SparkChange:
             same = target.frame.join(self._new_keys, on=[*key], how="left_semi")
             parts.append(same.select(*(F.col(quoted(n)) for n in target.frame.columns)))
         rows = [changed_rows(each, target, [Clause("delete", "target")]) for each in parts]
-        removed = reduce(DataFrame.union, rows).dropDuplicates([*target.identity])
-        found = self.counted(self.computed(with_moves(removed, metadata)), part)
-        return replace(found, inserted_keys=new_keys)
+        removed = reduce(DataFrame.union, rows)
+        if len(parts) > 1:
+            removed = removed.dropDuplicates([*target.identity])
+        return replace(self.computed(with_moves(removed, metadata), part), inserted_keys=new_keys)
 
     def shown_rows(self, snapshot: Snapshot) -> int | None:
         """Returns how many rows this version shows."""
         return table_frame(self.writer.session, self.writer.place, snapshot).count()
 
-    def computed(self, rows: DataFrame) -> DataFrame:
-        """Returns the same rows, computed now, and once."""
-        return self.until.enter_context(kept(rows))
-
-    def counted(
+    def computed(
         self,
         rows: DataFrame,
         snapshot: Snapshot,
         columns: tuple[str, ...] | None = None,
         keys: Predicate = Constant(True),  # noqa: B008 - frozen
     ) -> Changes:
-        """Returns changed rows (`with_moves`, computed before) of this version, counted."""
-        counts: dict[tuple[str, bool], int] = {
-            (row[ACTION], row[_MOVED]): row["count"]
-            for row in rows.groupBy(ACTION, _MOVED).count().collect()
-        }
-        moved, inserted = counts.get(("update", True), 0), counts.get(("insert", False), 0)
+        """Returns changed rows (`with_moves`) of this version, computed now, and once, and counted on the way."""
+        seen = Observation()
+        counts = [
+            F.expr(f"count_if({each}) AS c{i}")
+            for i, each in enumerate(
+                (*(f"{ACTION} = '{action}'" for action in ("update", "delete", "insert")), _MOVED)
+            )
+        ]
+        found = self.until.enter_context(kept(rows.observe(seen, *counts)))
+        updated, deleted, inserted, moves = seen.get.values()
         return Changes(
-            Found(rows, snapshot, columns),
-            updated=counts.get(("update", False), 0) + moved,
-            moved=moved,
-            deleted=counts.get(("delete", False), 0),
+            Found(found, snapshot, columns),
+            updated=updated,
+            moved=moves,
+            deleted=deleted,
             inserted=inserted,
-            inserted_keys=keys if inserted + moved else None,
+            inserted_keys=keys if inserted + moves else None,
         )
 
     def write_all(
@@ -244,10 +252,6 @@ class SparkChange:
     def _data(self) -> DataFrame:
         assert self.data is not None, "a change that only removes rows has none of its own"
         return self.data
-
-    @cached_property
-    def _rows(self) -> DataFrame:
-        return self.computed(self._data)
 
     def _kept(self, written: Written) -> Written:
         self._written.append(written)

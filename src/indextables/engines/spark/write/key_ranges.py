@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
-import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.core.predicate.nodes import And, Predicate
+from indextables.core.predicate.nodes import And, Compare, IsIn, Literal, Predicate, Ref
 from indextables.core.predicate.to_sql import to_spark_sql
 from indextables.core.types import INTEGERS, DecimalType, Field, PrimitiveType, StructType
 from indextables.engines.spark.jvm.attributes import quoted
+from indextables.engines.spark.write.changed_rows import kept
 from indextables.errors import DuplicateKeyError
-from indextables.parquet.read.key_index import repeated_mask
-from indextables.parquet.read.read import key_bounds, key_condition
 
 _FEW: Final = 1000
 """Up to so many keys are named one by one."""
@@ -39,33 +38,58 @@ class Keys:
         return F.expr(to_spark_sql(self.condition))
 
 
-def keys_of(rows: DataFrame, schema: StructType, key: Sequence[str]) -> Keys:
-    """Returns what can be said about the keys of these rows in one look at them, or two if they are many.
+def with_keys(
+    rows: DataFrame, schema: StructType, key: Sequence[str], until: ExitStack
+) -> tuple[DataFrame, Keys]:
+    """Returns the rows, computed now, and what can be said about their keys.
 
-    One row comes to this process: a list of a few keys, or the least and the greatest. A column whose
-    values cannot be compared here says nothing.
+    One row comes to this process: the least and the greatest values, and a list of the keys if they are few.
+    A column whose values cannot be compared here says nothing.
     """
-    known = [f.name for f in schema if f.name in key and is_known(f)]
-    if not known:
-        return Keys()
-    each = F.struct(*(F.col(quoted(name)) for name in known))
-    few = _fetched(rows.limit(_FEW + 1).agg(F.collect_list(each).alias("keys")))
-    if not few.num_rows:
-        return Keys(are_distinct=True, is_empty=True)
-    if few.num_rows <= _FEW:
-        is_whole = len(known) == len(key)
-        distinct = is_whole and not repeated_mask(few).any()
-        return Keys(key_condition(few, schema), are_distinct=distinct)
-    bounds = (
-        F.struct(*(bound(quoted(name)).alias(name) for name in known)) for bound in (F.min, F.max)
+    fields = [f for f in schema if f.name in key and is_known(f)]
+    values = [_physical(F.col(quoted(f.name)), f) for f in fields]
+    bounds = [bound(each) for each in values for bound in (F.min, F.max)]
+    seen = Observation()
+    named = (each.alias(f"b{i}") for i, each in enumerate(bounds))
+    found = until.enter_context(kept(rows.observe(seen, F.count(F.lit(1)).alias("rows"), *named)))
+    count, *extremes = seen.get.values()
+    if not count:
+        return found, Keys(are_distinct=True, is_empty=True)
+    if not fields:
+        return found, Keys()
+    if count > _FEW:
+        between = zip(fields, extremes[::2], extremes[1::2], strict=True)
+        return found, Keys(And(tuple(_between(*each) for each in between)))
+    (row,) = found.agg(F.collect_list(F.struct(*values))).collect()
+    some = set(map(tuple, row[0]))
+    lists = zip(fields, zip(*some, strict=True), strict=True)
+    is_whole = len(fields) == len(key)
+    return found, Keys(
+        And(tuple(_one_of(*each) for each in lists)),
+        are_distinct=is_whole and len(some) == count,
     )
-    return Keys(key_bounds(_fetched(rows.agg(F.array(*bounds).alias("keys"))), schema))
 
 
-def _fetched(lists: DataFrame) -> pa.Table:
-    """Returns the structs of the one list in this frame as rows."""
-    found: Any = lists.toArrow().column(0).combine_chunks().flatten()
-    return pa.Table.from_batches([pa.RecordBatch.from_struct_array(found)])
+def _one_of(field: Field, values: Sequence[Any]) -> Predicate:
+    distinct = dict.fromkeys(values)
+    return IsIn(Ref((field.name,)), tuple(Literal(value, field.type) for value in distinct))
+
+
+def _between(field: Field, low: Any, high: Any) -> Predicate:
+    ref = Ref((field.name,))
+    bounds = (Literal(low, field.type), Literal(high, field.type))
+    return And((Compare(">=", ref, bounds[0]), Compare("<=", ref, bounds[1])))
+
+
+def _physical(values: Column, field: Field) -> Column:
+    """Numbers instead of dates and times: Python has none outside the years 1 to 9999."""
+    match field.type:
+        case PrimitiveType("date"):
+            return F.unix_date(values)
+        case PrimitiveType("timestamp"):
+            return F.unix_micros(values)
+        case _:
+            return values
 
 
 def is_known(field: Field) -> bool:
