@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +32,7 @@ def delete_by_key(
     executor: Executor,
     condition: Condition,
     snapshot: Snapshot,
-    options: Mapping[str, Any] | None,
+    options: Mapping[str, object] | None,
 ) -> CommitResult:
     """Commits the table without the rows the condition is TRUE for; nothing, if there are none."""
     with executor.change_by_key(None, config_for(snapshot.properties, options)) as change:
@@ -44,12 +43,12 @@ def delete_by_key(
 def overwrite_by_key(
     log: TransactionLog,
     executor: Executor,
-    data: Any,
+    data: object,
     condition: Condition | SamePartitions,
     snapshot: Snapshot,
     *,
     merge_schema: bool,
-    options: Mapping[str, Any] | None,
+    options: Mapping[str, object] | None,
     txn: Txn | None,
 ) -> CommitResult:
     """Commits `data` in place of the rows the condition is TRUE for, and of every row with a key of `data`."""
@@ -67,7 +66,7 @@ class RemovalPlanner:
     change: ChangeByKey
     condition: Condition | SamePartitions
     operation: str
-    options: Mapping[str, Any] | None = None
+    options: Mapping[str, object] | None = None
     merge_schema: bool = False
     txn: Txn | None = None
     _written: tuple[Metadata, Written] | None = None

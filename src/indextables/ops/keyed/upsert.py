@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from indextables.config import Config
 from indextables.core.bind.bind import bind
@@ -26,11 +26,11 @@ NO_FILES: Final = Written.nothing()
 def upsert(
     log: TransactionLog,
     executor: Executor,
-    data: Any,
+    data: object,
     *,
     merge_schema: bool = False,
     derived: bool = False,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     txn: Txn | None = None,
     operation: str = "UPSERT",
 ) -> CommitResult:
@@ -57,7 +57,7 @@ class UpsertPlanner:
     change: ChangeByKey
     merge_schema: bool = False
     derived: bool = False
-    options: Mapping[str, Any] | None = None
+    options: Mapping[str, object] | None = None
     txn: Txn | None = None
     operation: str = "UPSERT"
 
@@ -90,7 +90,7 @@ class UpsertPlanner:
 
 
 def write_first(
-    executor: Executor, data: Any, metadata: Metadata, target: WriteTarget, config: Config
+    executor: Executor, data: object, metadata: Metadata, target: WriteTarget, config: Config
 ) -> Written:
     """Returns the data as all there is in a table.
 
@@ -100,11 +100,15 @@ def write_first(
     if not MergeRule.of(metadata.properties).key:
         return executor.write(prepared, target)
     with executor.change_by_key(prepared, config) as change:
-        return change.write_all(metadata, target, merge=False, within=None)
+        try:
+            return change.write_all(metadata, target, merge=False, within=None)
+        except BaseException:
+            change.discard()
+            raise
 
 
 def target_for(
-    metadata: Metadata, snapshot: Snapshot, options: Mapping[str, Any] | None
+    metadata: Metadata, snapshot: Snapshot, options: Mapping[str, object] | None
 ) -> WriteTarget:
     """Returns where the files of a change that was planned for this snapshot go."""
     return write_target(metadata, snapshot.version, config_for(metadata.properties, options))

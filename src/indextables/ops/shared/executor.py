@@ -53,7 +53,7 @@ class ChangeByKey(Protocol):
     def find_removed(
         self, snapshot: Snapshot, metadata: Metadata, among: FileMask, condition: Predicate | None
     ) -> Changes:
-        """Returns the rows in these files that the condition is TRUE for or that have the key of a row of ours.
+        """Returns the rows in these files that the condition is TRUE for or that have the key of a new row.
 
         The files are all those of some slices; the metadata is that of the table after the change.
         """

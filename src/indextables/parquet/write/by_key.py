@@ -187,7 +187,7 @@ class ArrowChange:
     def find_removed(
         self, snapshot: Snapshot, metadata: Metadata, among: FileMask, condition: Predicate | None
     ) -> Changes:
-        """Returns the rows in these files that the condition is TRUE for or that have the key of a row of ours."""
+        """Returns the rows in these files that the condition is TRUE for or that have the key of a new row."""
         search = Search(self.store, snapshot, metadata, among, self._read)
         keys, emptied = search.matching(condition)
         inserted = None

@@ -109,7 +109,7 @@ class Search:
 
 
 def fingerprint(rows: pa.Table) -> bytes:
-    """Returns the same for the same rows, and for no others."""
+    """Returns bytes that are equal only for equal rows."""
     digest = hashlib.sha256()
     for batch in rows.to_batches():
         digest.update(batch.serialize())

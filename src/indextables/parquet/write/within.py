@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,9 +15,9 @@ from indextables.parquet.read.row_filter import to_row_mask
 def all_within(
     batches: Iterable[pa.RecordBatch], within: Predicate, partition_columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the same batches; PredicateError at the first row the condition is not TRUE for.
+    """Yields the batches; raises PredicateError at the first row for which the condition is not TRUE.
 
-    Rows are judged as the table will show them: a partition value of '' is NULL there.
+    Rows are judged as the table will show them, where a partition value '' is NULL.
     """
     start = 0
     for batch in batches:
@@ -29,14 +28,14 @@ def all_within(
             raise PredicateError(
                 f"row {start + first} of the data does not satisfy the condition of the overwrite: "
                 f"{stored.slice(first, 1).to_pylist()[0]}",
-                hint="rows outside the replaced part belong into append(); nothing was written",
+                hint="write rows that are not to be replaced with append(); nothing was written",
                 row=start + first,
             )
         start += batch.num_rows
         yield batch
 
 
-def _as_stored(batch: Any, partition_columns: Sequence[str]) -> Any:
+def _as_stored(batch: pa.RecordBatch, partition_columns: Sequence[str]) -> pa.RecordBatch:
     for name in partition_columns:
         values = batch.column(name)
         if pa.types.is_string(values.type) or pa.types.is_binary(values.type):

@@ -29,7 +29,7 @@ class KeyedChangePlanner:
     change: SparkChange
     table: SparkTable
     plan: Any
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
 
     def __call__(self, snapshot: Snapshot) -> CommitPlan:
         """Returns the delta files and new slices that turn this snapshot into the one asked for."""

@@ -162,7 +162,7 @@ class SparkChange:
     def find_removed(
         self, snapshot: Snapshot, metadata: Metadata, among: FileMask, condition: Predicate | None
     ) -> Changes:
-        """Returns the rows in these files that the condition is TRUE for or that have the key of a row of ours."""
+        """Returns the rows in these files that the condition is TRUE for or that have the key of a new row."""
         part = snapshot.subset(among)
         new_keys = None if self._new_keys is None else Constant(True)
         if not part.num_files:
@@ -336,7 +336,7 @@ def _inserted(new: Mapping[str, Column], schema: StructType) -> Iterator[tuple[s
 
 
 def refuse_taken_keys(changes: DataFrame, target: Target, key: Sequence[str]) -> None:
-    """DuplicateKeyError if a row would get a key that another row of the table has, or gets."""
+    """Raises DuplicateKeyError if a row would get a key that another row of the table has, or gets."""
     key_changes = reduce(
         Column.__or__, (~F.col(quoted(n)).eqNullSafe(F.col(quoted(old(n)))) for n in key)
     )

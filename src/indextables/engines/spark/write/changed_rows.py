@@ -119,7 +119,7 @@ def _chosen(values: Sequence[Column]) -> Column:
 
 @contextmanager
 def kept(rows: DataFrame) -> Iterator[DataFrame]:
-    """The same rows, computed now, and once."""
+    """Yields the same rows, computed now, and only once."""
     with promises_in_words():
         found = rows.localCheckpoint(eager=True)
     try:

@@ -18,7 +18,7 @@ from indextables.engines.spark.write.changed_rows import kept
 from indextables.errors import DuplicateKeyError
 
 _FEW: Final = 1000
-"""Up to so many keys are named one by one."""
+"""The most keys that are named one by one."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def _between(field: Field, low: Any, high: Any) -> Predicate:
 
 
 def _physical(values: Column, field: Field) -> Column:
-    """Numbers instead of dates and times: Python has none outside the years 1 to 9999."""
+    """Returns the values, dates and times as numbers: Python has none outside the years 1 to 9999."""
     match field.type:
         case PrimitiveType("date"):
             return F.unix_date(values)
@@ -104,7 +104,7 @@ def is_known(field: Field) -> bool:
 
 
 def refuse_repeated_keys(rows: DataFrame, key: Sequence[str]) -> None:
-    """DuplicateKeyError if two of the rows have one key."""
+    """Raises DuplicateKeyError if two of the rows have one key."""
     names = [quoted(name) for name in key]
     found = rows.groupBy(*names).count().where("count > 1").limit(1).collect()
     if found:
