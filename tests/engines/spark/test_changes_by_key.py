@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
+from support.interleave import InterleavedStore
 
 from indextables import errors
+from indextables.engines.spark.place.hadoop import place_of
+from indextables.engines.spark.write.by_key import SparkChange
+from indextables.engines.spark.write.executor import SparkExecutor
+from indextables.log.transaction_log import TransactionLog
+from indextables.ops.keyed.upsert import upsert
+from indextables.storage.open import open_store
 from indextables.table.table import Table
 
 LAYOUT = "id long, day int, v int, name string"
@@ -155,3 +164,34 @@ def test_a_stream_updates_rows_by_their_key(spark, path, tmp_path):
     frame(spark, (8, 1, 1, "r")).write.mode("append").parquet(source)
     run_stream()
     assert contents(path) == [(1, 1, 1, "p"), (2, 1, 20, "b"), (3, 2, 30, "c"), (8, 1, 2, "r")]
+
+
+def files_in(path):
+    """Every data file in the store, whether a commit names it or not."""
+    return {str(file) for file in Path(path).rglob("data/**/*.parquet")}
+
+
+def test_a_write_by_key_that_fails_leaves_no_file_behind(spark, path, tmp_path, monkeypatch):
+    """Whether keys occur twice in what was written, or the second of two jobs fails."""
+    before = files_in(path)
+    twice = frame(spark, (7, 1, 1, "x"), (7, 2, 2, "y"))
+    with pytest.raises(errors.DuplicateKeyError):
+        twice.write.format("indextables").mode("overwrite").save(path)
+    with pytest.raises(errors.DuplicateKeyError):
+        new = twice.write.format("indextables").option("recordKey", "id")
+        new.save(str(tmp_path / "new"))
+    monkeypatch.setattr(SparkChange, "write_bases", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        rows = frame(spark, (2, 1, 21, "B"), (4, 1, 40, "d"))
+        rows.write.format("indextables").mode("upsert").save(path)
+    assert files_in(path) == before and files_in(tmp_path / "new") == set()
+
+
+def test_an_upsert_that_was_overtaken_by_a_new_column_leaves_it_null(spark, path):
+    """The rows were fitted before the column was there; they are not read again."""
+    wider = pa.schema([*SCHEMA, pa.field("more", pa.string())])
+    store = InterleavedStore(open_store(path), lambda: Table(path).evolve(wider))
+    executor = SparkExecutor(spark, place_of(spark, path))
+    upsert(TransactionLog(store), executor, frame(spark, (2, 1, 21, "B"), (9, 1, 90, "i")))
+    assert store.happened
+    assert contents(path)[1:] == [(2, 1, 21, "B", None), (3, 2, 30, "c", None), (9, 1, 90, "i", None)]
