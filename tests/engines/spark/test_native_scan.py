@@ -113,16 +113,15 @@ def test_files_that_spark_never_lists_are_read_and_never_replaced(spark, tmp_pat
     """Regression: their rows were dropped, and statistics called them empty."""
     path = made_of(tmp_path / "t", {**FILES, **NO_DATA})
     count = 2 * len({**FILES, **NO_DATA})
-    for statement in (
-        "DELETE FROM {t} WHERE id = 0",
-        "OPTIMIZE {t}",
-        "ANALYZE TABLE {t} COMPUTE STATISTICS",
-    ):
+    for statement in ("OPTIMIZE {t}", "ANALYZE TABLE {t} COMPUTE STATISTICS"):
         with pytest.raises(StorageError, match="takes the others for no data"):
             spark.sql(statement.format(t=f"indextables.`{path}`"))
     assert load(spark, path).count() == count
-    assert Table(path).delete("id = 0").committed
-    assert load(spark, path).where("id >= 0").count() == count - 1
+    # a delete reads and writes anew only the files that hold the row, whatever their names
+    for number in (0, 7, 8):
+        spark.sql(f"DELETE FROM indextables.`{path}` WHERE id = {number}")
+    assert Table(path).delete("id = 1").committed
+    assert load(spark, path).where("id >= 0").count() == count - 4
 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM {t} WHERE id = 0", "OPTIMIZE {t}"])
