@@ -111,6 +111,22 @@ def engines(found: Any) -> Iterator[str]:
     )
 
 
+def skipping(found: Any) -> Iterator[str]:
+    ways = [name for name in found["forms"][0] if name not in {"family", "form", "with a row"}]
+    yield table(list(found["summary"][0]), ([*row.values()] for row in found["summary"]))
+    yield table(
+        ["form", "files with a row", *ways],
+        (
+            [
+                f"`{row['form'].replace('|', chr(92) + '|')}`",
+                row["with a row"],
+                *(row[name] for name in ways),
+            ]
+            for row in found["forms"]
+        ),
+    )
+
+
 def spark(found: Any) -> Iterator[str]:
     measured = {name: row for name, row in found.items() if isinstance(row, Mapping)}
     yield table(
@@ -200,6 +216,14 @@ SECTIONS = (
         "400 files, of which the query needs 4. `its files alone` is the engine's own reader over those four, which "
         "nobody can name without planning.",
         engines,
+    ),
+    Section(
+        "skipping",
+        "Which conditions skip files",
+        "Forms of condition that people write, over a table of 40 files: how many of them each engine reads, beside those "
+        "that hold a row. `plan` is for engines that filter rows themselves. `refused`: the engine does not take the "
+        "form; `-`: it has none.",
+        skipping,
     ),
     Section(
         "spark",
