@@ -129,7 +129,7 @@ TARGET_FILE_SIZE: Final = _option(
 )  # fmt: skip
 CHANGE_DRIVER_ROWS: Final = _option(
     "change.driverRows", "an integer ≥ 0", _integer(0), "0",
-    "Spark: a write by key of at most so many rows is done in the driver's Python; 0: none is.",
+    "Spark: a write by key of at most this many rows is done in the driver's Python; 0: none is.",
 )  # fmt: skip
 COMMIT_MAX_ATTEMPTS: Final = _option(
     "commit.maxAttempts", "an integer ≥ 1", _integer(1), "100",

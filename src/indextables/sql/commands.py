@@ -1,4 +1,4 @@
-"""Every command of ours, in one table; statements that are none of them belong to the engine."""
+"""Every command of IndexTables in one table; any other statement belongs to the engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
 
 
 def may_be_ours(text: str) -> bool:
-    """Returns False for every statement that neither names a table of ours nor begins like a command of ours.
+    """Returns False for every statement that neither names an IndexTables table nor begins like one of its commands.
 
     >>> may_be_ours("SELECT 1"), may_be_ours("describe history indextables.`/data/t`")
     (False, True)

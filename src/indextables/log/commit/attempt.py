@@ -101,7 +101,7 @@ class Publisher:
         ) from problem
 
     def confirm_parent(self, base: Snapshot, commit_id: str) -> None:
-        """After a put: the version before is still the one this commit was built on.
+        """Raises unless the version before is still the one this commit was built on; asked after a put.
 
         A repair may have replaced the log in between. Then this commit would hang in the void, so it is
         taken back.
@@ -319,7 +319,7 @@ def _exhausted(version: int, attempts: int) -> CommitConflictError:
 
 
 def _nothing_to_do(draft: _Draft) -> bool:
-    """Nothing is left to commit, or the application has committed this batch before."""
+    """Returns True if nothing is left to commit, or if the application has committed this batch before."""
     txn = draft.plan.txn()
     known = draft.base.txns.get(txn.app_id) if txn else None
     if txn is not None and known is not None and known.version >= txn.version:
@@ -339,7 +339,7 @@ def _outcome(draft: _Draft, bodies: Sequence[LogBody], newest: Snapshot) -> Outc
 
 
 def _check_same_log(base: Snapshot, newest: Snapshot) -> None:
-    """LogReplacedError if a version that was taken is free now because another log is there.
+    """Raises LogReplacedError if a version that was taken is free now because another log is there.
 
     In the same log it is free because whoever took it has taken it back, or the store does not list it yet.
     """

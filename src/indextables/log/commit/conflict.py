@@ -113,30 +113,30 @@ class Winner:
 
     @cached_property
     def log_groups(self) -> frozenset[str]:
-        """File groups that received a log file."""
+        """Returns the slices that received a delta file."""
         logs = self.adds.filter(pc.equal(self.adds.column("kind"), "log"))
         return frozenset(logs.column("file_group").drop_null().to_pylist())
 
     def in_groups(self, groups: frozenset[str]) -> npt.NDArray[np.bool_]:
-        """Of `new_rows`, those in these file groups."""
+        """Returns which of `new_rows` are in these slices."""
         found = pc.is_in(self.new_rows.column("file_group"), pa.array(sorted(groups), pa.string()))
         return np.asarray(found)
 
     @cached_property
     def shrunk_groups(self) -> frozenset[str]:
-        """File groups that lost rows: a file with its rows, or rows named by a delete log."""
+        """Returns the slices that lost rows: a file with its rows, or rows named by a delete delta."""
         deletes = self.adds.filter(self._is_delete()).column("file_group").drop_null().to_pylist()
         lost = self.before.groups_of(self.dropped) if self.dropped else frozenset()
         return lost | frozenset(deletes)
 
     @cached_property
     def vanished_groups(self) -> frozenset[str]:
-        """File groups that had a file before it and have none after it."""
+        """Returns the slices that had a file before the winner and have none after it."""
         return self.before.groups_of(self.removed) - self.after.groups
 
     @cached_property
     def revived(self) -> frozenset[str]:
-        """File groups in which rows may be visible again that newer log files had hidden.
+        """Returns the slices in which rows may be visible again that newer delta files had hidden.
 
         A log file was taken out of the slice, or rows older than this commit were put into it.
         """

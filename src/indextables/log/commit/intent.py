@@ -152,7 +152,7 @@ class CommitPlan:
         return frozenset(action.path for action in self.all_actions() if isinstance(action, Remove))
 
     def logged_groups(self) -> frozenset[str]:
-        """File groups that receive a log file by this commit."""
+        """Returns the slices that receive a delta file by this commit."""
         adds = (a for a in self.all_actions() if isinstance(a, Add) and a.kind == "log")
         return frozenset(add.file_group for add in adds if add.file_group is not None)
 
@@ -213,7 +213,7 @@ def written_for(key: str) -> int | None:
 def check_kept(
     plan: CommitPlan, began: int, base: Snapshot, kept_since: Callable[[int], frozenset[str]]
 ) -> None:
-    """CommitConflictError if a vacuum may have deleted what this plan stands on, or a file it adds.
+    """Raises CommitConflictError if a vacuum may have deleted what this plan stands on, or a file it adds.
 
     `began` is the version that was the newest when the write began: plans for newer ones use its files, too.
     """

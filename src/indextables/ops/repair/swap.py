@@ -31,7 +31,7 @@ BACKUP_SUFFIX: Final = "_backup"
 
 
 def rename_durably(source: Path, target: Path) -> None:
-    """The directory has its new name, and keeps it through a power cut."""
+    """Renames a directory, so that it keeps its new name through a power cut."""
     target.parent.mkdir(parents=True, exist_ok=True)
     durable.rename_exclusively(source, target)
     for parent in {source.parent, target.parent}:
@@ -39,7 +39,7 @@ def rename_durably(source: Path, target: Path) -> None:
 
 
 def exchange_durably(one: Path, two: Path) -> bool:
-    """Returns the same for two directories at once; False if the system cannot."""
+    """Exchanges two directories in one durable step; returns False if the system cannot."""
     if not durable.exchange(one, two):
         return False
     for parent in {one.parent, two.parent}:

@@ -1,4 +1,4 @@
-"""DELETE, UPDATE and MERGE on tables of ours: one commit, planned anew when another writer was first."""
+"""DELETE, UPDATE and MERGE in Spark: one commit, planned anew when another writer was first."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Scopes:
 
 
 def update_clause(assignments: Any, scopes: Scopes, rewriter: Rewriter) -> Clause:
-    """UPDATE … SET: every row it is asked about."""
+    """Returns UPDATE … SET as a clause that holds for every row it is asked about."""
     reader = _Reader(scopes, rewriter)
     values = reader.updated(assignments, "target")
     return Clause("update", "target", None, values, reader.names_in(assignments))

@@ -50,7 +50,7 @@ def insert(session: SparkSession, statement: Insert) -> None:
 
 
 def insert_frame(write: Write) -> None:
-    """`df.write.insertInto`: columns by position, whatever they are called."""
+    """Runs `df.write.insertInto`: columns go by position, whatever they are called."""
     schema = open_table(write.session, write.path).log.snapshot().schema
     rows = _by_position(write.frame, schema.names)
     execute(replace(write, frame=rows, if_missing="error", assign=True))
@@ -135,7 +135,7 @@ def create_table(session: SparkSession, statement: Create) -> None:
 
 
 def _refuse_for_rows(options: Mapping[str, str]) -> None:
-    """A table without rows keeps its key; how rows are written is a matter of each write."""
+    """Refuses options that only a write of rows can follow: a table without rows keeps its key alone."""
     for name in options:
         if name.lower() not in {"recordkey", "mergemode", "path"}:
             raise ConfigError(

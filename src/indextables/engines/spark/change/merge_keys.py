@@ -50,7 +50,7 @@ class Narrowed:
 
 @contextmanager
 def narrowed(reading: Reading, target: Target) -> Iterator[Narrowed]:
-    """The same statement; the source of a MERGE is computed now, and once, if its values can skip files.
+    """Yields the statement with the source of a MERGE computed, once, if its values can skip files.
 
     A source that gave other rows the second time would match rows that were left out by the first.
     """

@@ -48,7 +48,7 @@ class Reading:
 
     @property
     def operation(self) -> str:
-        """DELETE, UPDATE or MERGE."""
+        """Returns DELETE, UPDATE or MERGE."""
         return {"DeleteFromTable": "DELETE", "UpdateTable": "UPDATE"}.get(self.plan.nodeName(), "MERGE")
 
     @cached_property
@@ -138,7 +138,7 @@ class Reading:
 
     @cached_property
     def where(self) -> Predicate | None:
-        """`predicate` in terms of this snapshot's columns."""
+        """Returns `predicate` in terms of this snapshot's columns."""
         if self.predicate is None:
             return None
         try:

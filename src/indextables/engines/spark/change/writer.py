@@ -146,7 +146,7 @@ class _Work:
         return cls(replace(table, log=log), log, executor, settings, derived)
 
     def check_key(self, write: Write) -> None:
-        """Whoever names a key, or how rows are merged, must name the table's own."""
+        """Raises if a write names another key or merge mode than the table's own."""
         rule = MergeRule.of(self.log.snapshot().properties)
         asked, mode = write.options.record_key, write.options.merge_mode
         if not rule.key and (asked or mode is not None):
@@ -181,7 +181,7 @@ class _Work:
         return replace_table(self.log, self.executor, write.frame, metadata, options=self.settings)
 
     def check_partitions(self, write: Write) -> None:
-        """Whoever names partition columns must name the table's own."""
+        """Raises if a write names other partition columns than the table's own."""
         has = self.log.snapshot().partition_columns
         asked = write.partition_by
         if asked and [name.lower() for name in asked] != [name.lower() for name in has]:

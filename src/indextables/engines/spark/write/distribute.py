@@ -29,7 +29,7 @@ def distribute(
     *,
     per_task: int = 1,
 ) -> list[Answer]:
-    """`work` of all items, in their order, as a job of tasks with so many items each.
+    """Returns what `work` makes of all items, in their order: a Spark job whose tasks take some items each.
 
     Workers need this package; where they lack it, and for files that only the driver's JVM can
     reach, the work is done here. `work` may therefore run twice for an item.

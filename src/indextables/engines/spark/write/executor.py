@@ -47,7 +47,7 @@ class SparkExecutor:
 
     @property
     def at_once(self) -> int:
-        """As many splits as one job may have files."""
+        """Returns how many splits one job may read."""
         return 10_000
 
     def prepare(self, data: Any) -> DataFrame:
@@ -105,7 +105,7 @@ class SparkExecutor:
     def collect(
         self, splits: Sequence[Split], schema: StructType, columns: Sequence[FieldPath]
     ) -> Mapping[str, SplitStats]:
-        """Exact statistics of these leaves, from the rows, in one job."""
+        """Returns exact statistics of these leaves, from the rows, in one job."""
         keys = [split.path for split in splits]
         return measure(self.session, self.place, keys, Measurement(schema, columns))
 
@@ -127,7 +127,7 @@ class SparkExecutor:
 
 
 def spark_executor(session: Any, location: str) -> SparkExecutor:
-    """Spark for the table at this location; StorageError where Spark cannot reach it."""
+    """Returns Spark for the table at this location; StorageError where Spark cannot reach it."""
     if not isinstance(session, SparkSession) or not hasattr(session, "_jsparkSession"):
         raise IndexTablesError(
             f"work on a table needs a classic SparkSession, not {type(session).__name__}",

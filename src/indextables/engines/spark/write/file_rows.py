@@ -108,7 +108,7 @@ def read_groups(
 
 
 def check_all_read(rows: int, store: LogStore, splits: Sequence[Split]) -> None:
-    """StorageError if these splits have more rows than were read: what replaces them would lose the others."""
+    """Raises StorageError if these splits have more rows than were read: what replaces them would lose the others."""
     expected = sum(row_counts(store, splits).values())
     if rows < expected:
         raise fewer_read(rows, expected, len(splits))

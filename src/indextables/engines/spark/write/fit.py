@@ -81,7 +81,7 @@ def _part(values: Column, given: Field, wanted: Field, path: str) -> Iterator[tu
 
 
 def _any_of(items: Column, given: Field, wanted: Field, path: str) -> Iterator[tuple[str, Column]]:
-    """Yields the same for every item of an array."""
+    """Yields which promises some item of an array breaks, by their paths."""
     names = [name for name, _ in _part(F.lit(None), given, wanted, path)]
     for at, name in enumerate(names):
         yield name, _has(items, given, wanted, at)
@@ -121,7 +121,7 @@ def fitting(values: Column, cast: Column, column: str) -> Column:
 
 
 def nameable(text: Column, column: str) -> Column:
-    """Texts of a partition column, each of which comes back from a directory's name unchanged."""
+    """Returns the texts of a partition column, and stops the job at one that a directory's name does not give back."""
     is_safe = ~(text == F.lit(NULL_DIRECTORY)) & ~text.rlike(_UNSAFE)
     return F.when(text.isNull() | is_safe, text).otherwise(_stop("partition", column))
 
@@ -138,7 +138,7 @@ def _stop(kind: str, about: str) -> Column:
 
 @contextmanager
 def promises_in_words() -> Iterator[None]:
-    """What stops a job in here because of a row is raised as the error that it is."""
+    """Raises what stopped a job because of a row as the error that it is, without Spark around it."""
     try:
         yield
     except BaseException as error:

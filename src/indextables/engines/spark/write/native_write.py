@@ -45,7 +45,7 @@ _REFUSED: Final = re.compile(
 
 @contextmanager
 def fresh_directory(session: SparkSession, place: Place, directory: str) -> Iterator[str]:
-    """Where a job may write the files of this key; gone again if anything fails in here.
+    """Yields where a job may write the files of this key; removes it again if anything fails in here.
 
     StorageError if the files cannot be written there: before the job where directories are real, and
     where there are none (an object store) from what stopped the job.
@@ -96,7 +96,7 @@ def why_unwritable(error: Any, place: Place) -> StorageError | None:
 
 
 def _remove(session: SparkSession, location: str) -> None:
-    """Best effort: vacuum finds what stays."""
+    """Removes what it can; vacuum finds what stays."""
     with suppress(Exception):
         path = jvm_tools().path(location)
         conf = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
@@ -149,7 +149,7 @@ class NativeWriter:
 
     @contextmanager
     def directory(self, target: WriteTarget) -> Iterator[str]:
-        """A fresh directory, gone again if anything fails in here.
+        """Yields a fresh directory; removes it again if anything fails in here.
 
         A broken promise is told in words.
         """
@@ -158,7 +158,7 @@ class NativeWriter:
             yield location
 
     def run(self, frame: DataFrame, partition_by: Sequence[str], location: str) -> None:
-        """The job: Parquet files as every table has them, one directory per partition."""
+        """Runs the job that writes Parquet files as every table has them, one directory per partition."""
         options = {**self.options, **_OPTIONS}
         writer = frame.write.format("parquet").options(**options).mode("errorifexists")
         if partition_by:
@@ -192,10 +192,10 @@ _jobs_lock: Final = threading.Lock()
 
 @contextmanager
 def _same_calendar(session: SparkSession) -> Iterator[None]:
-    """Old dates and times are written as they are; a session may be set to write them in the Julian calendar.
+    """Yields while old dates and times are written as they are, also where a session is set to the Julian calendar.
 
-    Spark's writer asks the session alone, not the options of a write. So the setting changes while a job
-    of ours runs, back after the last of them.
+    Spark's writer asks the session alone, not the options of a write. So the setting changes while such a job
+    runs, and back after the last of them.
     """
     number = str(session._jsparkSession.sessionUUID())  # noqa: SLF001
     with _jobs_lock:

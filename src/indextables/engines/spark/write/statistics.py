@@ -119,7 +119,7 @@ def _aggregates(wanted: Measurement) -> Iterator[Column]:
 
 
 def _physical(value: Column, leaf: Leaf) -> Column:
-    """Numbers instead of dates and times: Python has none outside the years 1 to 9999."""
+    """Returns dates and times as numbers: Python has none outside the years 1 to 9999."""
     match leaf.type:
         case PrimitiveType("date"):
             return F.unix_date(value)
