@@ -1,6 +1,8 @@
 """SQL text becomes the condition Spark would evaluate, or a clear error, and never a guess."""
 
-from __future__ import annotations
+from __future__ import subprocess
+import sys
+import annotations
 
 import cProfile
 import datetime as dt
@@ -238,3 +240,16 @@ def test_a_decimal_keeps_its_scale(places: int) -> None:
     read = parse_predicate(f"a = {text}")
     assert read.right.value.as_tuple().exponent == -places
     assert isinstance(read.right.value, Decimal)
+
+
+def test_conditions_that_are_read_load_no_other_parser():
+    """sqlglot costs a tenth of a second, and only what is opaque needs it."""
+    code = (
+        "import sys\n"
+        "from indextables.sql.conditions.parser import parse_predicate\n"
+        "parse_predicate(\"a > 1 AND b IN ('x', 'y') OR c IS NULL\")\n"
+        "assert 'sqlglot' not in sys.modules\n"
+        "parse_predicate('a IN (SELECT 1)')\n"
+        "assert 'sqlglot' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

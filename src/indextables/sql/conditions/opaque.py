@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
-
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from typing import TYPE_CHECKING, Final
 
 from indextables.core.predicate.nodes import Opaque
 from indextables.core.types import FieldPath
 from indextables.sql.conditions.operands import syntax_error
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
 
 _BEFORE: Final = "SELECT 1 WHERE (\n"
 _AFTER: Final = "\n)"
@@ -34,6 +34,11 @@ _UNITS: Final = frozenset(
 
 def opaque(sql: str, start: int, end: int) -> Opaque:
     """Returns the condition between two places of the source; PredicateError if it is no SQL at all."""
+    # only here, because it costs 0.1 s to load, and few conditions need it
+    import sqlglot  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot.errors import SqlglotError  # noqa: PLC0415
+
     text = sql[start:end]
     try:
         # sqlglot does not know Spark's >>>
@@ -66,6 +71,8 @@ def _place(error: SqlglotError, text: str) -> tuple[int, str]:
 
 def _columns(condition: exp.Expression) -> Iterator[FieldPath]:
     """Yields columns of the table: not those of a subquery, nor words that only look like columns."""
+    from sqlglot import exp  # noqa: PLC0415
+
     outer = condition.find_ancestor(exp.Where)
     for column in condition.find_all(exp.Column, bfs=False):
         path = tuple(part.name for part in column.parts)
