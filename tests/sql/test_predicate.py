@@ -1,12 +1,12 @@
 """SQL text becomes the condition Spark would evaluate, or a clear error, and never a guess."""
 
-from __future__ import subprocess
-import sys
-import annotations
+from __future__ import annotations
 
 import cProfile
 import datetime as dt
 import math
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 

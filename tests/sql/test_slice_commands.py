@@ -86,7 +86,7 @@ def test_restore_goes_to_a_version_or_a_moment(table: Table):
     assert sql(f"restore indextables.`{table.uri}` to version as of 4")["restored_files"] == 4
     with pytest.raises(VersionNotFoundError):
         sql(f"RESTORE INDEXTABLES '{table.uri}' TO VERSION 77")
-    with pytest.raises(ConfigError, match="not a moment"):
+    with pytest.raises(ConfigError, match="not a date or time"):
         sql(f"RESTORE INDEXTABLES '{table.uri}' TO TIMESTAMP 'yesterday'")
 
 
