@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Final
 
@@ -42,12 +42,14 @@ def table_frame(
     *,
     read_optimized: bool = False,
     with_slice: bool = False,
+    is_pruned: bool = False,
 ) -> DataFrame:
     """Returns the rows of this version, with the slice of each (`lineage.SLICE`) if asked for.
 
     `read_optimized` shows base files alone: rows as they were when each slice was compacted last.
+    With `is_pruned` the snapshot has just the files that the caller's filter needs: they are not searched again.
     """
-    return _Merge(session, place, snapshot, options or {}, with_slice).frame(
+    return _Merge(session, place, snapshot, options or {}, with_slice, is_pruned).frame(
         read_optimized=read_optimized
     )
 
@@ -59,6 +61,7 @@ class _Merge:
     snapshot: Snapshot
     options: Mapping[str, str]
     with_slice: bool = False
+    is_pruned: bool = False
     names: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -97,6 +100,7 @@ class _Merge:
         return self._native(part).select(*map(_column, self.names))
 
     def _native(self, part: Part) -> DataFrame:
+        part = replace(part, is_pruned=self.is_pruned)
         return native_frame(self.session, self.snapshot, self.place, self.options, part=part)
 
     def _keys(self, name: str, mask: FileMask) -> DataFrame:

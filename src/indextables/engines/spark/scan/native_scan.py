@@ -31,6 +31,8 @@ class PartOf:
     whole: Snapshot
     mask: FileMask
     """One bit per file of `whole`."""
+    is_pruned: bool = False
+    """Whether the files were chosen by the conditions of the query, which then skip no more of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,9 @@ class NativeScan:
         within = None
         if partition_filters.length():
             within = self.files.partitions_matching(partition_filters)
-        conditions = [to_predicate(data_filters.apply(i)) for i in range(data_filters.length())]
+        conditions: list[Predicate] = []
+        if self.part is None or not self.part.is_pruned:
+            conditions += (to_predicate(data_filters.apply(i)) for i in range(data_filters.length()))
         plan = self._planned(conditions, within)
         _logger.info("%s: %s", self.label, plan.report)
         return plan

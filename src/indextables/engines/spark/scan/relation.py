@@ -47,6 +47,9 @@ class Part:
     is_sliced: bool = True
     """False reads each file by itself, such as the keys of delta files, whatever its rows mean in its slice."""
 
+    is_pruned: bool = False
+    """Whether the files were chosen by the conditions that the rows are filtered by."""
+
     @classmethod
     def with_lineage(cls, mask: FileMask) -> Part:
         """Returns these files with where each row comes from; the name tells subsets of one version apart."""
@@ -74,7 +77,7 @@ def native_frame(
     tools = jvm_tools()
     serve_callbacks(tools.gateway)
     files = _files(session, snapshot, place.root, part)
-    of = None if part is None else PartOf(part.name, snapshot, part.mask)
+    of = None if part is None else PartOf(part.name, snapshot, part.mask, part.is_pruned)
     scan = register(NativeScan(files.snapshot, files, place.location, place.root, of))
     # Nullable, whatever the table says: a column newer than a file is NULL there, and Spark would fold
     # `z IS NULL` to FALSE.

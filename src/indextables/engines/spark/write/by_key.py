@@ -62,8 +62,11 @@ def old(name: str) -> str:
 def keyed_target(
     session: SparkSession, place: Place, snapshot: Snapshot, where: Predicate | None = None
 ) -> Target:
-    """Returns the rows of the table, each with its slice, its key and its partition to find it again."""
-    frame = table_frame(session, place, snapshot, with_slice=True)
+    """Returns the rows of the table, each with its slice, its key and its partition to find it again.
+
+    With `where`, a condition that the files of the snapshot were chosen by, only the rows it is TRUE for.
+    """
+    frame = table_frame(session, place, snapshot, with_slice=True, is_pruned=where is not None)
     if where is not None:
         frame = frame.where(F.expr(to_spark_sql(where)))
     key = MergeRule.of(snapshot.properties).key
