@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -195,3 +197,43 @@ def test_an_upsert_that_was_overtaken_by_a_new_column_leaves_it_null(spark, path
     upsert(TransactionLog(store), executor, frame(spark, (2, 1, 21, "B"), (9, 1, 90, "i")))
     assert store.happened
     assert contents(path)[1:] == [(2, 1, 21, "B", None), (3, 2, 30, "c", None), (9, 1, 90, "i", None)]
+
+
+def _texts(count):
+    return [f"it's \\ '{i}' é%_" for i in range(count)]
+
+
+KEY_TYPES = {
+    "byte": (pa.int8(), lambda n: list(range(-100, min(n, 200) - 100))),
+    "integer": (pa.int32(), lambda n: [i - 500 for i in range(n)]),
+    "decimal": (pa.decimal128(20, 3), lambda n: [Decimal(i) / 8 for i in range(n)]),
+    "text": (pa.string(), _texts),
+    "binary": (pa.binary(), lambda n: [t.encode() for t in _texts(n)]),
+    "date": (pa.date32(), lambda n: [dt.date(1582, 9, 1) + dt.timedelta(days=i) for i in range(n)]),
+    "timestamp": (
+        pa.timestamp("us", "UTC"),
+        lambda n: [dt.datetime(1899, 12, 31, tzinfo=dt.UTC) + dt.timedelta(hours=i) for i in range(n)],
+    ),
+    "timestamp_ntz": (
+        pa.timestamp("us"),
+        lambda n: [dt.datetime(1582, 10, 4) + dt.timedelta(hours=i) for i in range(n)],  # noqa: DTZ001
+    ),
+}
+
+
+@pytest.mark.parametrize("count", [5, 1500], ids=["named one by one", "between two"])
+@pytest.mark.parametrize("kind", KEY_TYPES)
+def test_every_type_of_key_finds_its_rows(spark, tmp_path, kind, count):
+    """Whether the condition on files lists the keys, or has the least and the greatest, or says nothing."""
+    dtype, values = KEY_TYPES[kind]
+    keys = values(count)
+    schema = pa.schema([pa.field("k", dtype, nullable=False), ("v", pa.int64())])
+    table = Table.create(tmp_path / "t", schema, record_key=["k"])
+    for part in (keys[::2], keys[1::2]):
+        table.append(pa.table([part, [0] * len(part)], schema=schema))
+    new = spark.read.format("indextables").load(table.uri).selectExpr("k", "1L AS v").localCheckpoint()
+    table.on(spark).upsert(new)
+    metrics = table.history(1)[0].metrics
+    assert (metrics["numUpdatedRows"], metrics["numInsertedRows"]) == (len(keys), 0)
+    assert table.scan().to_arrow().column("v").to_pylist() == [1] * len(keys)
+    assert table.check(deep=True).ok
