@@ -41,7 +41,8 @@ lint: $(STAMP) ## ruff, mypy --strict, import-linter
 format: $(STAMP) ## let ruff fix and format
 	@$(BIN)/ruff check --fix-only . && $(BIN)/ruff format .
 
-fuzz: $(STAMP) ## property tests with many examples, for hours if you like: FUZZ_EXAMPLES=1000000 FUZZ_SECONDS=36000
+fuzz: $(STAMP) ## simulated runs and property tests, for hours if you like: SIMULATION_SEEDS=… FUZZ_EXAMPLES=… FUZZ_SECONDS=36000
+	@cd tests && ../$(BIN)/python -m simulation.run --seeds $${SIMULATION_SEEDS:-20000}
 	@$(JAVA) HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -k "property or fuzz" --timeout=0 $(ARGS)
 
 bench: $(STAMP) ## every benchmark, results in benchmarks/results/

@@ -196,3 +196,26 @@ def test_converted_files_that_come_back_beside_a_vacuum_are_there_or_refused(tmp
     restored = Verb(lambda t: verb(t), lambda _: [(97, "old"), (98, "old")])
     store = SteppedStore(open_store(tmp_path), *steps)
     check_outcome(restored, lambda: restored.run(Table(store)), before, table.uri)
+
+
+def test_a_history_that_another_process_cuts_further_meanwhile_is_a_conflict():
+    """Its checkpoint is gone by then, and nothing is deleted."""
+    table = table_of(keyed=False)
+    name = f"_transaction_log/{table.version:018d}.checkpoint.json"
+    store = open_store(table.uri)
+
+    def overtaken():
+        for number in range(2):
+            Table(table.uri).append(rows(500 + number, v="theirs"))
+            Table(table.uri).truncate_time_travel(apply=True)
+
+    class Overtaken(ForgetfulStore):
+        def put(self, key, data):
+            self._inner.put(key, data)
+            if key == name:
+                overtaken()
+
+    before = rows_of(table)
+    with pytest.raises(CommitConflictError, match="cleaned up by another process"):
+        Table(Overtaken(store, lambda: None, lambda: None)).truncate_time_travel(apply=True)
+    assert len(rows_of(Table(table.uri))) == len(before) + 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from indextables.errors import RepairError
+from indextables.errors import CommitConflictError, RepairError
 from indextables.log.open.checkpoint import read_checkpoint
 from indextables.log.open.load import list_log
 from indextables.log.transaction_log import TransactionLog
@@ -39,7 +39,13 @@ def truncate_time_travel(log: TransactionLog, *, apply: bool = False) -> Truncat
     if not apply:
         return plan
     listing = list_log(log.store, log.names)
-    newest = next(file for file in listing.checkpoints if file.version == snapshot.version)
+    newest = next((file for file in listing.checkpoints if file.version == snapshot.version), None)
+    if newest is None:
+        raise CommitConflictError(
+            f"version {snapshot.version}, which was to be the oldest, was cleaned up by another process meanwhile",
+            hint="look at the history, and cut it again if it is still too long",
+            version=snapshot.version,
+        )
     kept = read_checkpoint(log.store, newest)
     if kept.metadata != snapshot.metadata or not kept.files().equals(snapshot.files()):
         raise RepairError(

@@ -53,6 +53,7 @@ class Moves:
 
     rename: Mover = rename_durably
     exchange: Callable[[Path, Path], bool] = exchange_durably
+    exists: Callable[[Path], bool] = os.path.lexists
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +69,15 @@ class Swap:
 class _Directory:
     location: LogLocation
     path: Path
+    moves: Moves
 
     @property
     def exists(self) -> bool:
-        return self.path.exists()
+        return self.moves.exists(self.path)
 
     def is_repair_of(self, other: _Directory) -> bool:
         """Returns True if this log was made from exactly what the other one is now, and is finished."""
-        if not self.exists or not other.exists or not (self.path / "_last_checkpoint").exists():
+        if not self.exists or not other.exists or not self.moves.exists(self.path / "_last_checkpoint"):
             return False
         origin = origin_of(self.location)
         if origin is None:
@@ -104,7 +106,7 @@ def replace_log(
     exchange in one step (not Linux), a reader may find no log for a moment: `allow_gap` permits that.
     """
     moves = moves or Moves()
-    here, new, old = (_directory(location) for location in (log, repaired, backup_of(log)))
+    here, new, old = (_directory(location, moves) for location in (log, repaired, backup_of(log)))
     done: Done = "replaced"
     if here.is_repair_of(old) and here.newest() == LAST and not new.exists:
         done = "already replaced"
@@ -154,7 +156,7 @@ def undo_replace(log: LogLocation, *, allow_gap: bool = False, moves: Moves | No
     RepairError if somebody has committed to the repaired log since: those commits would be lost.
     """
     moves = moves or Moves()
-    here, old = _directory(log), _directory(backup_of(log))
+    here, old = _directory(log, moves), _directory(backup_of(log), moves)
     done: Done = "undone"
     if not old.exists:
         done = "undone" if fence_of(log) else "nothing to undo"  # a run died before anything moved
@@ -190,7 +192,7 @@ def _exchange_back(moves: Moves, here: _Directory, old: _Directory, *, allow_gap
     moves.rename(old.path, target)
 
 
-def _directory(location: LogLocation) -> _Directory:
+def _directory(location: LogLocation, moves: Moves) -> _Directory:
     path = location.local_path
     if path is None:
         raise RepairError(
@@ -198,7 +200,7 @@ def _directory(location: LogLocation) -> _Directory:
             hint=by_hand(location),
             uri=location.uri,
         )
-    return _Directory(location, path)
+    return _Directory(location, path, moves)
 
 
 def _swap(here: _Directory, old: _Directory, done: Done) -> Swap:
@@ -208,7 +210,7 @@ def _swap(here: _Directory, old: _Directory, done: Done) -> Swap:
 def _target(repaired: _Directory) -> Path:
     origin = origin_of(repaired.location) or {}
     target = Path(str(origin.get("target") or f"{repaired.path}_repaired"))
-    if os.path.lexists(target):
+    if repaired.moves.exists(target):
         raise RepairError(
             f"the repaired log goes back to {target}, and something is there already",
             hint="move it away, then undo again",
