@@ -245,6 +245,8 @@ class Process:
         self.last_seen = (log, snapshot.version)
         with suppress(StorageError):
             rows = rows_of(self.store, snapshot, keyed=self.keyed)
+            if snapshot.version not in log.entries:
+                return  # a fence that was taken down meanwhile
             self.record.saw(log, snapshot.version, rows)
 
 

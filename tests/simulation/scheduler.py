@@ -173,7 +173,9 @@ class World:
     def _fate(self, me: Task) -> str:
         chances, drawn = self.chances, self.random.random()
         for name, chance in (("error", chances.error), ("kill", chances.kill)):
-            if drawn < chance and (name != "kill" or me.is_mortal):
+            if drawn < chance and name == "kill" and not me.is_mortal:
+                return ""
+            if drawn < chance:
                 return f"{name} {'before' if drawn < chance / 2 else 'after'}"
             drawn -= chance
         if drawn < chances.power_cut:

@@ -33,6 +33,7 @@ from indextables.log.commit.attempt import (
 )
 from indextables.log.commit.conflict import Winner, winner
 from indextables.log.commit.intent import CommitPlan
+from indextables.log.commit.turn import let_pass
 from indextables.log.open.age import Age, Expiry
 from indextables.log.open.checkpoint import Format, Written, write_checkpoint, write_hint
 from indextables.log.open.cleanup import cleanup
@@ -150,6 +151,7 @@ class TransactionLog:
         the plan cannot follow the commits that came first.
         """
         base = snapshot or self._follower.newest()
+        let_pass(self.store, self._follower.turns, self._pause)
         seen = self._follower.writable()
         done = commit(
             self._publisher(seen.width),

@@ -26,6 +26,7 @@ from indextables.errors import (
 )
 from indextables.log.commit.conflict import Conflict, Outcome, Rebase, Replan, Skip, check, winner
 from indextables.log.commit.intent import Append, CommitPlan, Maintain, SnapshotId, check_kept
+from indextables.log.commit.turn import LOSSES, Turn
 from indextables.log.open.replay import replay
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Action, Add, CommitInfo, Metadata, Remove, check_writable
@@ -264,40 +265,45 @@ def commit(
     as it is, is an error too. `kept_since` are the files that some version from this one on has.
     """
     commit_id, plans = uuid.uuid4().hex, _Plans(proposal, replans)
-    draft = _Draft(plans(base), base, base)
-    for attempt in range(1, max_attempts + 1):
-        if _nothing_to_do(draft):
-            return Committed(draft.base.version, draft.base, attempt, no_op=True, skipped=draft.skipped)
-        check_writable(draft.base.protocol)
-        check_kept(draft.plan, base.version, draft.base, kept_since)
-        now_ms = publisher.now_ms()
-        if attempt == 1:
-            _warn_of_clocks(base, now_ms)
-        data = sealed(draft.plan, draft.planned_on, draft.base, commit_id, now_ms)
-        version = draft.base.version + 1
-        file = publisher.file(version)
-        # read it before anybody else can: what a reader refuses is never published
-        proof = None if draft.is_proven else draft.result(file, data)
-        if publisher.publish(version, data, commit_id):
-            publisher.confirm_parent(draft.base, commit_id)
-            done = proof or draft.result(file, data)
-            return Committed(version, done, attempt, skipped=draft.skipped)
-        # Wait before looking, not after: what was seen is stale by then. And the less the more often
-        # it has lost: a wait that grows would starve it behind writers that have just begun.
-        publisher.pause(random.uniform(0, 0.1 / attempt))
-        try:
-            bodies = winners_after(draft.base)
-            if not bodies:
-                _check_same_log(draft.base, newest_now())
-                continue
-            newest = replay(draft.base, bodies, draft.base.table_uri)
-            outcome = _outcome(draft, bodies, newest)
-        except (LogCorruptedError, ObjectNotFoundError):
-            newest = newest_now()  # a log that is really damaged does not open either
-            if newest.version <= draft.base.version:
-                raise
-            outcome = _unseen(draft, newest)
-        draft = draft.after(outcome, newest, plans.again)
+    with Turn(publisher.store, publisher.names, commit_id) as turn:
+        draft = _Draft(plans(base), base, base)
+        for attempt in range(1, max_attempts + 1):
+            if _nothing_to_do(draft):
+                return Committed(
+                    draft.base.version, draft.base, attempt, no_op=True, skipped=draft.skipped
+                )
+            check_writable(draft.base.protocol)
+            check_kept(draft.plan, base.version, draft.base, kept_since)
+            now_ms = publisher.now_ms()
+            if attempt == 1:
+                _warn_of_clocks(base, now_ms)
+            data = sealed(draft.plan, draft.planned_on, draft.base, commit_id, now_ms)
+            version = draft.base.version + 1
+            file = publisher.file(version)
+            # read it before anybody else can: what a reader refuses is never published
+            proof = None if draft.is_proven else draft.result(file, data)
+            if publisher.publish(version, data, commit_id):
+                publisher.confirm_parent(draft.base, commit_id)
+                done = proof or draft.result(file, data)
+                return Committed(version, done, attempt, skipped=draft.skipped)
+            # Wait before looking, not after: what was seen is stale by then. And the less the more often
+            # it has lost: a wait that grows would starve it behind writers that have just begun.
+            publisher.pause(random.uniform(0, 0.1 / attempt))
+            if attempt == LOSSES:
+                turn.ask()
+            try:
+                bodies = winners_after(draft.base)
+                if not bodies:
+                    _check_same_log(draft.base, newest_now())
+                    continue
+                newest = replay(draft.base, bodies, draft.base.table_uri)
+                outcome = _outcome(draft, bodies, newest)
+            except (LogCorruptedError, ObjectNotFoundError):
+                newest = newest_now()  # a log that is really damaged does not open either
+                if newest.version <= draft.base.version:
+                    raise
+                outcome = _unseen(draft, newest)
+            draft = draft.after(outcome, newest, plans.again)
     raise _exhausted(draft.base.version + 1, max_attempts)
 
 

@@ -50,6 +50,8 @@ class Listing:
     """Newest first."""
     parts: tuple[LogFile, ...]
     complete: bool
+    turns: tuple[str, ...] = ()
+    """Keys of requests of writers that have lost too often."""
 
     @classmethod
     def of(cls, names: LogNames, files: Iterable[LogFile], *, complete: bool) -> Listing:
@@ -116,9 +118,10 @@ def list_from(store: LogStore, names: LogNames, version: int, width: int, *, unr
     Versions from `unread` up to the one after the newest are also looked for in the other width. If one is
     found, every file of the log is returned.
     """
-    found = store.list(names.prefix, start_after=names.before(version, width))
+    found = list(store.list(names.prefix, start_after=names.before(version, width)))
     files = [file for file in names.parse_all(found) if file.version >= version]
-    listing = Listing.of(names, files, complete=False)
+    turns = tuple(meta.key for meta in found if meta.key.startswith(names.turns))
+    listing = replace(Listing.of(names, files, complete=False), turns=turns)
     # Names with 20 digits sort before those with 18, so this listing does not reach the other width.
     if not files or _has_twins(store, names, range(unread, listing.newest + 2), width):
         return list_log(store, names)
@@ -440,6 +443,8 @@ class Follower:
         self._store = store
         self._names = names
         self._seen: Seen | None = None
+        self.turns: tuple[str, ...] = ()
+        """Requests of other writers for their turn, as the newest listing shows them."""
 
     def newest(self) -> Snapshot:
         """Returns the newest version; only commits after the one that is known are read."""
@@ -450,6 +455,7 @@ class Follower:
         listing = list_from(
             self._store, self._names, known.version, seen.width, unread=known.version + 1
         )
+        self.turns = listing.turns
         if listing.complete or not self._is_same(seen, listing):
             return self._reload()
         try:

@@ -70,6 +70,15 @@ class LogNames:
         """Returns the key of the hint, which names a checkpoint and is never believed."""
         return f"{self.directory}/_last_checkpoint"
 
+    @property
+    def turns(self) -> str:
+        """Returns what the requests of writers for their turn start with; it sorts behind all versions."""
+        return f"{self.directory}/_turn."
+
+    def turn(self, commit_id: str) -> str:
+        """Returns the key of one writer's request for its turn."""
+        return f"{self.turns}{commit_id}"
+
     def commit(self, version: int, width: int = WIDTH) -> str:
         """Returns the key of a commit.
 
