@@ -8,7 +8,7 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, assert_never
 
@@ -26,7 +26,7 @@ from indextables.errors import (
 )
 from indextables.log.commit.conflict import Conflict, Outcome, Rebase, Replan, Skip, check, winner
 from indextables.log.commit.intent import Append, CommitPlan, Maintain, SnapshotId, check_kept
-from indextables.log.commit.turn import LOSSES, Turn
+from indextables.log.commit.turn import asked
 from indextables.log.open.replay import replay
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Action, Add, CommitInfo, Metadata, Remove, check_writable
@@ -38,6 +38,8 @@ from indextables.storage.base import LogStore
 _logger: Final = logging.getLogger(__name__)
 _AHEAD_MS: Final = 60 * 60 * 1000
 """A parent this far ahead of the clock is worth a warning."""
+_LOSSES: Final = 2
+"""A writer that loses more often asks for its turn."""
 _PAUSES: Final = (0.05, 0.2, 0.8, 2.0)
 """Seconds between the questions to a store that fails."""
 
@@ -265,7 +267,7 @@ def commit(
     as it is, is an error too. `kept_since` are the files that some version from this one on has.
     """
     commit_id, plans = uuid.uuid4().hex, _Plans(proposal, replans)
-    with Turn(publisher.store, publisher.names, commit_id) as turn:
+    with ExitStack() as turn:
         draft = _Draft(plans(base), base, base)
         for attempt in range(1, max_attempts + 1):
             if _nothing_to_do(draft):
@@ -289,8 +291,8 @@ def commit(
             # Wait before looking, not after: what was seen is stale by then. And the less the more often
             # it has lost: a wait that grows would starve it behind writers that have just begun.
             publisher.pause(random.uniform(0, 0.1 / attempt))
-            if attempt == LOSSES:
-                turn.ask()
+            if attempt == _LOSSES:
+                turn.enter_context(asked(publisher.store, publisher.names.turn(commit_id)))
             try:
                 bodies = winners_after(draft.base)
                 if not bodies:
