@@ -237,3 +237,18 @@ def test_every_type_of_key_finds_its_rows(spark, tmp_path, kind, count):
     assert (metrics["numUpdatedRows"], metrics["numInsertedRows"]) == (len(keys), 0)
     assert table.scan().to_arrow().column("v").to_pylist() == [1] * len(keys)
     assert table.check(deep=True).ok
+
+
+@pytest.mark.parametrize("count", [5, 1500])
+def test_a_key_of_many_columns_finds_its_rows(spark, tmp_path, count):
+    """Each column has bounds of its own, and none is taken for another's."""
+    names = [f"k{i}" for i in range(6)]
+    fields = [pa.field(name, pa.int64(), nullable=False) for name in names]
+    schema = pa.schema([*fields, pa.field("v", pa.int64())])
+    table = Table.create(tmp_path / "t", schema, record_key=names)
+    columns = [[i + 10_000 * at for i in range(count)] for at in range(6)]
+    table.append(pa.table([*columns, [0] * count], schema=schema))
+    new = spark.read.format("indextables").load(table.uri).selectExpr(*names, "1L AS v")
+    table.on(spark).upsert(new.localCheckpoint())
+    assert table.history(1)[0].metrics["numUpdatedRows"] == count
+    assert table.scan().to_arrow().column("v").to_pylist() == [1] * count

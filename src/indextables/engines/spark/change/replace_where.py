@@ -16,7 +16,7 @@ from indextables.core.predicate.nodes import Constant, Opaque, Predicate
 from indextables.core.predicate.tree import fold
 from indextables.engines.spark.change.reading import scan_filter
 from indextables.engines.spark.jvm.attributes import column_of
-from indextables.engines.spark.place.tables import open_table, parsed_alike
+from indextables.engines.spark.place.tables import SparkTable, open_table, parsed_alike
 from indextables.engines.spark.scan.relation import native_frame
 from indextables.engines.spark.statement.plan_rewrite import Rewriter
 from indextables.engines.spark.statement.resolve import with_scans
@@ -43,7 +43,7 @@ def condition_of_expression(
     # Spark says what is wrong with a subquery; one that reads a table by its path is refused like others.
     rewriter = Rewriter(session, {table.place.root: table.log.snapshot()})
     column = column_of(with_scans(expression, rewriter))
-    where = _understood(session, path, column)
+    where = _understood(session, table, column)
     if where is None and parsed_alike(session):
         # A text that is compared with a number: rows can be told apart by it, by Spark's own cast.
         zone = str(session.conf.get("spark.sql.session.timeZone"))
@@ -53,7 +53,7 @@ def condition_of_expression(
 
 def condition_of_column(session: SparkSession, path: str, column: Column, text: str) -> Condition:
     """Returns the condition of `df.writeTo(…).overwrite(…)`."""
-    return _condition(_understood(session, path, column), text)
+    return _condition(_understood(session, open_table(session, path), column), text)
 
 
 def _condition(where: Predicate | None, text: str) -> Condition:
@@ -66,12 +66,11 @@ def _condition(where: Predicate | None, text: str) -> Condition:
     return Condition(where, shown={"predicate": text})
 
 
-def _understood(session: SparkSession, path: str, column: Column) -> Predicate | None:
+def _understood(session: SparkSession, table: SparkTable, column: Column) -> Predicate | None:
     """Returns what Spark makes of the condition on this table.
 
     None if a part of it means nothing to us.
     """
-    table = open_table(session, path)
     # Only to ask Spark what the condition comes to: this is never run.
     rows = native_frame(session, table.log.snapshot(), table.place)
     try:

@@ -35,6 +35,7 @@ from indextables.engines.spark.write.changed_rows import (
     changed_rows,
     joined,
     kept,
+    observed,
 )
 from indextables.engines.spark.write.file_rows import read_groups
 from indextables.engines.spark.write.fit import fit, fit_within, frame_schema, not_null, spark_type
@@ -202,7 +203,7 @@ class SparkChange:
             )
         ]
         found = self.until.enter_context(kept(rows.observe(seen, *counts)))
-        updated, deleted, inserted, moves = seen.get.values()
+        updated, deleted, inserted, moves = observed(seen, [f"c{i}" for i in range(len(counts))])
         return Changes(
             Found(found, snapshot, columns),
             updated=updated,

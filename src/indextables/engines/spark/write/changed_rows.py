@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.core.types import StructType
@@ -115,6 +115,12 @@ def _chosen(values: Sequence[Column]) -> Column:
     for at, value in enumerate(values[1:], 1):
         found = found.when(F.col(_CLAUSE) == at, value)
     return found
+
+
+def observed(seen: Observation, names: Sequence[str]) -> list[Any]:
+    """Returns what was observed while rows were computed; the map it comes in has an order of its own."""
+    found = seen.get
+    return [found[name] for name in names]
 
 
 @contextmanager

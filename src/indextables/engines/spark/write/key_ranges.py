@@ -14,7 +14,7 @@ from indextables.core.predicate.nodes import And, Compare, IsIn, Literal, Predic
 from indextables.core.predicate.to_sql import to_spark_sql
 from indextables.core.types import INTEGERS, DecimalType, Field, PrimitiveType, StructType
 from indextables.engines.spark.jvm.attributes import quoted
-from indextables.engines.spark.write.changed_rows import kept
+from indextables.engines.spark.write.changed_rows import kept, observed
 from indextables.errors import DuplicateKeyError
 
 _FEW: Final = 1000
@@ -52,7 +52,7 @@ def with_keys(
     seen = Observation()
     named = (each.alias(f"b{i}") for i, each in enumerate(bounds))
     found = until.enter_context(kept(rows.observe(seen, F.count(F.lit(1)).alias("rows"), *named)))
-    count, *extremes = seen.get.values()
+    count, *extremes = observed(seen, ["rows", *(f"b{i}" for i in range(len(bounds)))])
     if not count:
         return found, Keys(are_distinct=True, is_empty=True)
     if not fields:
