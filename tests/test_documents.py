@@ -56,3 +56,11 @@ def test_the_way_of_an_operation_is_as_short_as_the_architecture_says():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(re.findall(r"^\w+ +\d+ modules", done.stdout, re.MULTILINE)) == 3
+
+
+def test_the_tests_that_the_security_page_names_are_there():
+    """A promise without a test is a wish."""
+    named = re.findall(r"`(tests/[\w/.]+)`", (ROOT / "SECURITY.md").read_text())
+    assert len(named) > 8
+    for name in named:
+        assert (ROOT / name).exists(), name

@@ -35,7 +35,25 @@ A message says what happened, `hint` says what to do about it, and the facts are
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
+
+_PASSWORD: Final = re.compile(r"(?<=://)[^/\s:@'\"]*:[^/\s'\"]*(?=@)")
+_SIGNED: Final = re.compile(
+    r"(?i)([?&;](?:x-(?:amz|goog)-(?:signature|credential|security-token)|signature|sig|awsaccesskeyid"
+    r"|googleaccessid|(?:access_|sas_)?token)=)[^&;\s'\"#]+"
+)
+
+
+def redacted(text: str) -> str:
+    """Returns the text without the passwords of URLs and the signatures of pre-signed ones.
+
+    >>> redacted("http://me:secret@host/b?X-Amz-Signature=abc&x=1")
+    'http://***@host/b?X-Amz-Signature=***&x=1'
+    """
+    if "://" in text:
+        text = _PASSWORD.sub("***", text)
+    return _SIGNED.sub(r"\1***", text) if "=" in text else text
 
 
 class IndexTablesError(Exception):
@@ -51,11 +69,14 @@ class IndexTablesError(Exception):
     """
 
     def __init__(self, message: str, *, hint: str | None = None, **facts: object) -> None:
+        message = redacted(message)
         super().__init__(message)
         self.message = message
-        self.hint = hint
-        self.facts: dict[str, Any] = facts
-        for name, value in facts.items():
+        self.hint = None if hint is None else redacted(hint)
+        self.facts: dict[str, Any] = {
+            name: redacted(value) if isinstance(value, str) else value for name, value in facts.items()
+        }
+        for name, value in self.facts.items():
             setattr(self, name, value)
 
     def __str__(self) -> str:

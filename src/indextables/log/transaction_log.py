@@ -19,6 +19,7 @@ from indextables.config import (
     Config,
 )
 from indextables.errors import (
+    ConfigError,
     LogReplacedError,
     TableExistsError,
     VersionNotFoundError,
@@ -95,6 +96,10 @@ class TransactionLog:
             raise ValueError("give a version or a timestamp, not both")
         if timestamp is not None:
             version = self._version_at(_milliseconds(timestamp))
+        if version is not None and (isinstance(version, bool) or not isinstance(version, int)):
+            raise ConfigError(
+                f"{version!r:.60} is not a version", hint="versions are whole numbers from 0 on"
+            )
         if version is None:
             return self._follower.newest()
         return load(self.store, self.names, version)[0]
@@ -249,6 +254,10 @@ class TransactionLog:
 def _milliseconds(moment: int | dt.datetime) -> int:
     if isinstance(moment, int):
         return moment
+    if not isinstance(moment, dt.datetime):
+        raise ConfigError(
+            f"{moment!r:.60} is not a moment", hint="pass milliseconds since 1970, or an aware datetime"
+        )
     if moment.tzinfo is None:
         raise ValueError(f"{moment} has no time zone; give one, or milliseconds since 1970")
     return (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)

@@ -24,6 +24,7 @@ from indextables.core.prune.evaluate import Pruned, must_match, prune
 from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.prune.source import FileMask
 from indextables.core.types import FieldPath, StructType, path_text
+from indextables.errors import ConfigError
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -242,6 +243,11 @@ class Planner:
     ) -> Planner:
         """Returns a planner for the table at a path or URI: as it is now, at a version, or at a time."""
         store = open_store(table, options=storage_options) if isinstance(table, str | Path) else table
+        if not hasattr(store, "put_if_absent"):
+            raise ConfigError(
+                f"a {type(table).__name__} is not the location of a table",
+                hint="pass a path, a URI or a store",
+            )
         log = TransactionLog(store)
         return cls(log, log.snapshot(version, timestamp), read_optimized=read_optimized)
 

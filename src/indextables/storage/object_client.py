@@ -24,6 +24,7 @@ from indextables.errors import (
     ObjectNotFoundError,
     ReadOnlyStoreError,
     StorageError,
+    redacted,
 )
 from indextables.storage.location import Location
 
@@ -149,22 +150,47 @@ _ADVICE: Final = (
 )
 
 
+_first_used_by: list[int] = []
+
+
+def _check_not_forked() -> None:
+    """Raises StorageError in a process that was forked after requests were made.
+
+    A fork does not copy the threads that do the client's work, so any request would wait for ever.
+    """
+    if not _first_used_by:
+        _first_used_by.append(os.getpid())
+    elif _first_used_by[0] != os.getpid():
+        raise StorageError(
+            "this process was forked from one that has used an object store, so it cannot use one itself",
+            hint="start workers with the method 'spawn' or 'forkserver' (gunicorn: without --preload), or use "
+            "no object store before the fork",
+        )
+
+
+def without_secrets(error: BaseException) -> BaseException | None:
+    """Returns the error as a cause to be shown; None if its text holds a password or a signature."""
+    return error if redacted(str(error)) == str(error) else None
+
+
 @contextmanager
 def translated_read(key: str) -> Iterator[None]:
     """Raises errors of a read as StorageError, and ObjectNotFoundError only if the object itself is missing."""
+    _check_not_forked()
     try:
         yield
     except FileNotFoundError as error:
         if any(name in str(error) for name in _NO_CONTAINER):
-            raise _failure(key, error) from error
+            raise _failure(key, error) from without_secrets(error)
         raise ObjectNotFoundError(f"there is no object {key!r}", key=key) from error
     except (BaseError, OSError, ValueError) as error:
-        raise _failure(key, error) from error
+        raise _failure(key, error) from without_secrets(error)
 
 
 @contextmanager
 def translated_write(key: str) -> Iterator[None]:
     """Raises errors of a write as StorageError, and a failed condition as ObjectExistsError."""
+    _check_not_forked()
     try:
         yield
     except (AlreadyExistsError, PreconditionError, FileExistsError) as error:
@@ -176,7 +202,7 @@ def translated_write(key: str) -> Iterator[None]:
             key=key,
         ) from error
     except (BaseError, OSError, ValueError) as error:
-        raise _failure(key, error) from error
+        raise _failure(key, error) from without_secrets(error)
 
 
 def _failure(key: str, error: BaseException) -> StorageError:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Integral
-from typing import TypeAlias
+from functools import wraps
+from numbers import Integral, Real
+from typing import Any, Final, TypeAlias, TypeVar
 
 from indextables.core.domain.column_domain import ColumnDomain
 from indextables.core.predicate.col import Column
@@ -121,3 +123,89 @@ def not_a_table(
     return NotATableError(
         f"{store.uri} is {found.what}, not a table of this library", hint=found.hint, uri=store.uri
     )
+
+
+# The public edge: an argument of the wrong kind is an error that says what to pass, whichever method gets it.
+
+T = TypeVar("T", bound=type)
+_Check = tuple[Callable[[Any], bool], str]
+
+
+def _is_names(value: object) -> bool:
+    if isinstance(value, str):
+        return True
+    return (
+        isinstance(value, Sequence)
+        and not isinstance(value, bytes)
+        and all(isinstance(one, str) for one in value)
+    )
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+_NAMES: Final[_Check] = (_is_names, "pass a name of a column, or a list of names")
+_TEXT: Final[_Check] = (lambda value: isinstance(value, str), "pass a text")
+_CHECKS: Final[Mapping[str, _Check]] = {
+    "columns": _NAMES,
+    "z_order_by": _NAMES,
+    "hilbert_by": _NAMES,
+    "partition_by": _NAMES,
+    "record_key": _NAMES,
+    "timezone": (_TEXT[0], "pass the name of a time zone, such as UTC or Europe/Berlin"),
+    "name": _TEXT,
+    "description": _TEXT,
+    "merge_mode": (_TEXT[0], "pass 'record' or 'columns'"),
+    "min_logs": (_is_count, "pass a whole number"),
+    "min_percent": (_is_number, "pass a number"),
+    "version": (_is_count, "versions are whole numbers from 0 on"),
+    "progress": (callable, "pass a function of (done, total)"),
+    "query_builder": (
+        lambda value: hasattr(value, "pruning_predicate"),
+        "pass a QueryBuilder: q = it.QueryBuilder(); q = q[q['a'] < 2]",
+    ),
+}
+"""What a parameter of this name takes in every method, and what to say if it gets something else."""
+
+
+def checked(owner: T) -> T:
+    """Returns the class, each of whose public methods checks its arguments by their names."""
+    for name, member in list(vars(owner).items()):
+        if not name.startswith("_") and inspect.isroutine(member):
+            setattr(owner, name, _checked_member(member))
+    return owner
+
+
+def _checked_member(member: Any) -> Any:
+    if isinstance(member, classmethod | staticmethod):
+        return type(member)(_checked(member.__func__))
+    return _checked(member)
+
+
+def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    signature = inspect.signature(function)
+    checks = {name: _CHECKS[name] for name in signature.parameters if name in _CHECKS}
+    if not checks:
+        return function
+    defaults = {name: signature.parameters[name].default for name in checks}
+
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            given = signature.bind(*args, **options).arguments
+        except TypeError:
+            return function(*args, **options)  # Python says itself what is missing
+        for name, (is_right, hint) in checks.items():
+            if name in given and given[name] is not defaults[name] and not is_right(given[name]):
+                what = (
+                    f"{given[name]!r:.60}" if is_right is not callable else type(given[name]).__name__
+                )
+                raise ConfigError(f"{what} is not a value for {name}", hint=hint, argument=name)
+        return function(*args, **options)
+
+    return call

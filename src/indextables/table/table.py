@@ -42,6 +42,7 @@ from indextables.table.arguments import (
     Names,
     Progress,
     Where,
+    checked,
     condition_of,
     count_of,
     names_of,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 # What keeps a table in shape: better files, statistics, history, and returning to older versions.
 
 
+@checked
 class Upkeep:
     """The methods of a table that look after its files and its history. `Table` adds those that read and write rows."""
 
@@ -420,6 +422,7 @@ def _size(size: int | str | None) -> int | None:
     return Config.of(write={TARGET_FILE_SIZE.key: size}).get(TARGET_FILE_SIZE)
 
 
+@checked
 class Table(Upkeep):
     """A table at a path or URI. Opening it reads the log and no data.
 

@@ -39,6 +39,10 @@ def col(name: str) -> Column:
     >>> col("`a.b`").path
     ('a.b',)
     """
+    if not isinstance(name, str):
+        raise PredicateError(
+            f"a column is called by a text, not by {name!r:.60}", hint='write it.col("price") > 5'
+        )
     return Column(parse_path(name))
 
 

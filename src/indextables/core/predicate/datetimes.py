@@ -121,7 +121,7 @@ def find_zone(name: str) -> dt.tzinfo | None:
 
 def session_zone(name: str) -> dt.tzinfo:
     """Returns the zone that local times without one are read in, or PredicateError."""
-    zone = find_zone(name)
+    zone = find_zone(name) if isinstance(name, str) else None
     if zone is None:
         raise PredicateError(
             f"no time zone is called {name!r}",

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from indextables.errors import RepairError
+from indextables.errors import RepairError, redacted
 from indextables.log.wire.files import LogNames
 from indextables.storage import LogStore, open_store
 from indextables.storage.location import Location, root_of
@@ -40,7 +40,7 @@ class LogLocation:
     def address(self) -> str:
         """Returns the location, spelled the same however the user wrote it."""
         here = self.local_path
-        return self.uri.rstrip("/") if here is None else str(here)
+        return redacted(self.uri.rstrip("/")) if here is None else str(here)
 
     def sibling(self, name: str) -> LogLocation:
         """Returns another log directory of the same table."""
@@ -59,6 +59,11 @@ def opener_with(storage_options: Mapping[str, object] | None) -> Opener:
 def location_of(uri: str | Path, opener: Opener) -> LogLocation:
     """Returns the location of a log directory; RepairError if the text cannot name one."""
     text = str(uri.absolute()) if isinstance(uri, Path) else uri
+    if not isinstance(text, str) or not callable(opener):
+        raise RepairError(
+            f"{uri!r:.60} does not name the directory of a transaction log, or {opener!r:.60} opens no store",
+            hint="pass a path or a URI, and as opener a function from a URI to a store",
+        )
     location = root_of(text) or _of_another_scheme(text)
     if location is None or not location.path.strip("/"):
         raise RepairError(
@@ -70,7 +75,12 @@ def location_of(uri: str | Path, opener: Opener) -> LogLocation:
         parent, name = os.path.split(location.path)
     else:
         parent, name = text.rstrip("/").rpartition("/")[0], location.path.rpartition("/")[2]
-    return LogLocation(text, location, opener(parent), LogNames(name))
+    store = opener(parent)
+    if not hasattr(store, "put_if_absent"):
+        raise RepairError(
+            f"the opener made a {type(store).__name__} of {parent!r}", hint="it has to return a store"
+        )
+    return LogLocation(text, location, store, LogNames(name))
 
 
 def _of_another_scheme(uri: str) -> Location | None:

@@ -16,6 +16,7 @@ from indextables.config import (
     Option,
 )
 from indextables.core.stats.truncate import TruncationOptions
+from indextables.errors import ConfigError
 from indextables.log.open.checkpoint import Format
 
 
@@ -46,6 +47,12 @@ class RepairSettings:
             (REPAIR_PARALLELISM, parallelism),
             (REPAIR_FAIL_ON_MISSING, fail_on_missing),
         )
+        is_named = isinstance(config, Mapping) and all(isinstance(key, str) for key in config)
+        if not (config is None or isinstance(config, Config) or is_named):
+            raise ConfigError(
+                f"{config!r:.60} are not settings by name",
+                hint="pass a dict such as {'spark.indextables.repair.parallelism': 8}",
+            )
         base = config if isinstance(config, Config) else Config.of(session=config)
         merged = given.over(base).validate()
         TruncationOptions.from_config(merged, warns=False)
