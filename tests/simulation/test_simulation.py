@@ -9,6 +9,7 @@ import pytest
 from simulation.reverted import DEFECTS, first_found
 from simulation.run import run, scenario_of, search, shrink
 
+pytestmark = pytest.mark.timeout(3600)  # of other people's making on a busy machine
 SEEDS = int(os.environ.get("SIMULATION_SEEDS", "1000"))
 
 
