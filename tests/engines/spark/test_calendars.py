@@ -55,11 +55,12 @@ def load(spark, path):
     return spark.read.format("indextables").load(str(path))
 
 
-def test_a_session_set_to_the_julian_calendar_writes_tables_in_the_common_one(
-    spark, tmp_path, configured
+@pytest.mark.parametrize("setting", ["LEGACY", "EXCEPTION", "legacy"])
+def test_a_session_set_to_another_calendar_writes_tables_in_the_common_one(
+    spark, tmp_path, configured, setting
 ):
     """Every engine reads the rows as they were given, by bounds that are theirs; the setting stays."""
-    configured(WRITE, "LEGACY")
+    configured(WRITE, setting)
     configured(INT96, "LEGACY")
     frame = spark.createDataFrame(OLD).repartitionByRange(4, "k")
     frame.write.format("indextables").save(str(tmp_path / "t"))
@@ -69,7 +70,7 @@ def test_a_session_set_to_the_julian_calendar_writes_tables_in_the_common_one(
     left = it.Table(tmp_path / "t").scan().to_arrow().sort_by("k")
     assert left.to_pylist() == OLD.slice(0, 3).to_pylist()
     assert it.Table(tmp_path / "t").scan("d = DATE '1500-06-01'").to_arrow()["k"].to_pylist() == [1]
-    assert spark.conf.get(WRITE) == "LEGACY"
+    assert spark.conf.get(WRITE) == setting
 
 
 @pytest.fixture

@@ -186,31 +186,35 @@ class NativeWriter:
 
 
 _CALENDAR: Final = "spark.sql.parquet.datetimeRebaseModeInWrite"
+_AS_IT_IS: Final = "CORRECTED"
 _jobs: Final[Counter[str]] = Counter()
+_settings: Final[dict[str, str]] = {}
 _jobs_lock: Final = threading.Lock()
 
 
 @contextmanager
 def _same_calendar(session: SparkSession) -> Iterator[None]:
-    """Yields while old dates and times are written as they are, also where a session is set to the Julian calendar.
+    """Yields while old dates and times are written as they are, also where a session would move or refuse them.
 
     Spark's writer asks the session alone, not the options of a write. So the setting changes while such a job
     runs, and back after the last of them.
     """
     number = str(session._jsparkSession.sessionUUID())  # noqa: SLF001
     with _jobs_lock:
-        is_legacy = _jobs[number] > 0 or str(session.conf.get(_CALENDAR)).upper() == "LEGACY"
-        if is_legacy:
+        setting = str(session.conf.get(_CALENDAR))
+        changes = _jobs[number] > 0 or setting.upper() != _AS_IT_IS
+        if changes:
+            _settings.setdefault(number, setting)
             _jobs[number] += 1
-            session.conf.set(_CALENDAR, "CORRECTED")
+            session.conf.set(_CALENDAR, _AS_IT_IS)
     try:
         yield
     finally:
-        if is_legacy:
+        if changes:
             with _jobs_lock:
                 _jobs[number] -= 1
                 if not _jobs[number]:
-                    session.conf.set(_CALENDAR, "LEGACY")
+                    session.conf.set(_CALENDAR, _settings.pop(number))
                     del _jobs[number]
 
 
