@@ -244,9 +244,16 @@ def test_text_that_is_not_utf8_is_refused_by_the_writer(tmp_path):
     assert table.version == 0
 
 
-def test_text_that_is_not_utf8_in_a_file_of_another_writer_is_named(tmp_path):
-    """Spark writes any bytes as a string."""
-    pq.write_table(pa.table({"id": [1], "s": not_utf8()}), tmp_path / "a.parquet")
+@pytest.mark.parametrize("kind", ["plain", "struct", "list", "map"])
+def test_text_that_is_not_utf8_in_a_file_of_another_writer_is_named(tmp_path, kind):
+    """Spark writes any bytes as a string, at any depth."""
+    column = {
+        "plain": lambda text: text,
+        "struct": lambda text: pa.StructArray.from_arrays([text], ["t"]),
+        "list": lambda text: pa.ListArray.from_arrays([0, 1], text),
+        "map": lambda text: pa.MapArray.from_arrays([0, 1], pa.array(["k"]), text),
+    }[kind](not_utf8())
+    pq.write_table(pa.table({"id": [1], "s": column}), tmp_path / "a.parquet")
     table = it.convert(tmp_path)
     (problem,) = table.check(deep=True).problems
     assert (problem.kind, problem.file) == ("bad-text", "a.parquet")

@@ -198,6 +198,19 @@ def _leaves(struct: StructType, prefix: FieldPath, *, nullable: bool) -> Iterato
             yield Leaf(path, f.type, f, may_be_null)
 
 
+def has_text(kind: DataType) -> bool:
+    """Returns True if values of this type have text in them, at any depth."""
+    match kind:
+        case StructType():
+            return any(has_text(field.type) for field in kind)
+        case ListType(element=element):
+            return has_text(element)
+        case MapType(key=key, value=value):
+            return has_text(key) or has_text(value)
+        case _:
+            return kind == PrimitiveType("string")
+
+
 def parse_path(text: str) -> FieldPath:
     """Returns the path that a dotted name spells; a name that has a dot itself is in backticks.
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.stats import SplitStats
-from indextables.core.types import Leaf, PrimitiveType, is_orderable, leaves, path_text
+from indextables.core.types import Leaf, PrimitiveType, has_text, is_orderable, leaves, path_text
 from indextables.errors import IndexTablesError, ProtocolError
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
@@ -54,9 +54,8 @@ def check_rows(
 
 def check_text(snapshot: Snapshot, store: LogStore, skip: Collection[str]) -> Iterator[Problem]:
     """Reads the text of every split not in `skip` and names those with bytes that are no text."""
-    of_text = {leaf.path[0] for leaf in leaves(snapshot.schema) if leaf.type == PrimitiveType("string")}
-    stored = of_text.difference(snapshot.partition_columns)
-    names = tuple(field.name for field in snapshot.schema if field.name in stored)
+    stored = (f for f in snapshot.schema if f.name not in snapshot.partition_columns)
+    names = tuple(field.name for field in stored if has_text(field.type))
     for split in snapshot.splits() if names else ():
         if split.path not in skip:
             for name in _not_text(ReadRequest(store, snapshot.schema, names), split):

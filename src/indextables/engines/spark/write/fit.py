@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import reduce
 from typing import Any, Final
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from indextables.core.types import (
     PrimitiveType,
     StructType,
     can_widen,
+    has_text,
     schema_from_json,
     schema_to_arrow,
     schema_to_json,
@@ -91,13 +93,32 @@ def _has(items: Column, given: Field, wanted: Field, at: int) -> Column:
     return F.exists(items, lambda item: list(_part(item, given, wanted, ""))[at][1])
 
 
+def bad_text(values: Column, kind: DataType) -> Column:
+    """Returns the condition that some text in the values is not UTF-8.
+
+    Spark keeps any bytes in a text, and other engines refuse a file that has them. A key that has them would
+    arrive in this process as another one.
+    """
+    match kind:
+        case StructType():
+            parts = [(values.getField(field.name), field.type) for field in kind]
+        case ListType(element=element):
+            return F.exists(values, lambda item: bad_text(item, element))
+        case MapType(key=key, value=value):
+            keys, items = ListType(key), ListType(value)
+            parts = [(F.map_keys(values), keys), (F.map_values(values), items)]
+        case _:
+            return ~F.is_valid_utf8(values)
+    return reduce(Column.__or__, (bad_text(*each) for each in parts if has_text(each[1])))
+
+
 # Promises about rows that only the job itself can check: the first row that breaks one stops it.
 #
 # A check is part of a column that is written, so Spark can neither leave it out nor move it in front of a
 # join or filter that would have removed the row.
 
 _MARK: Final = re.compile(
-    r"indextables-row<(null|value|partition|outside)>(.*?)<indextables-row", re.DOTALL
+    r"indextables-row<(null|text|value|partition|outside)>(.*?)<indextables-row", re.DOTALL
 )
 # Control characters that Spark leaves in a directory's name and no key of a table may have.
 _UNSAFE: Final = "[\x00\x80-\x9f]"
@@ -128,7 +149,7 @@ def nameable(text: Column, column: str) -> Column:
 
 def inside(values: Column, condition: Predicate) -> Column:
     """Returns the values of rows for which the bound condition is TRUE, and there are no others."""
-    is_inside = F.expr(to_spark_sql(condition))
+    is_inside = F.expr(to_spark_sql(condition)).cast("boolean")  # a bare NULL has no type yet
     return F.when(is_inside, values).otherwise(_stop("outside", to_sql(condition)))
 
 
@@ -158,6 +179,12 @@ def broken_promise(error: BaseException) -> IndexTablesError | None:
             return SchemaMismatchError(
                 f"column {about!r} contains NULL, and the table says it never does",
                 hint="fill or filter these rows before writing; nothing was committed",
+                column=about,
+            )
+        case "text":
+            return SchemaMismatchError(
+                f"column {about!r} has text that is not UTF-8",
+                hint="decode it, or keep it in a column of binary data; nothing was committed",
                 column=about,
             )
         case "value":
@@ -300,8 +327,12 @@ def _column(source: Field | pa.Field | None, target: Field, given: Column | None
         may_be_null = True
     else:
         values = F.col(quoted(source.name)) if given is None else given
+        given_values = values
         forbidden = forbidden_nulls(values, source.type, target)
         values = without(_aligned(values, source.type, target.type), forbidden)
+        if has_text(source.type):
+            is_bad = F.coalesce(bad_text(given_values, source.type), F.lit(False))
+            values = F.when(is_bad, _stop("text", target.name)).otherwise(values)
         may_be_null = source.nullable
     if may_be_null and not target.nullable:
         values = not_null(values, target.name)

@@ -71,14 +71,23 @@ def with_keys(
 
 
 def _one_of(field: Field, values: Sequence[Any]) -> Predicate:
+    if not _arrived(values):
+        return And(())
     distinct = dict.fromkeys(values)
     return IsIn(Ref((field.name,)), tuple(Literal(value, field.type) for value in distinct))
 
 
 def _between(field: Field, low: Any, high: Any) -> Predicate:
+    if not _arrived((low, high)):
+        return And(())
     ref = Ref((field.name,))
     bounds = (Literal(low, field.type), Literal(high, field.type))
     return And((Compare(">=", ref, bounds[0]), Compare("<=", ref, bounds[1])))
+
+
+def _arrived(values: Sequence[Any]) -> bool:
+    """Returns whether the values came here as they are: bytes that are not UTF-8 came as U+FFFD, and are lost."""
+    return not any(isinstance(value, str) and "\ufffd" in value for value in values)
 
 
 def _physical(values: Column, field: Field) -> Column:
