@@ -64,3 +64,16 @@ def test_the_tests_that_the_security_page_names_are_there():
     assert len(named) > 8
     for name in named:
         assert (ROOT / name).exists(), name
+
+
+def test_modules_that_pages_and_docstrings_name_are_there():
+    """A module that was moved is named by its new place."""
+    rooms = "core|log|plan|ops|parquet|engines|sql|table|storage|cli|scan|arrow"
+    source = ROOT / "src" / "indextables"
+    files = {str(file.relative_to(source)) for file in source.rglob("*.py")}
+    lost = []
+    for page in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", *source.rglob("*.py")]:
+        for name in re.findall(rf"`((?:{rooms})/[\w/]+\.py)`", page.read_text()):
+            if not any(file == name or file.endswith("/" + name) for file in files):
+                lost.append((page.name, name))
+    assert not lost

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from support.spark_tables import write_table
 
-from indextables.engines.spark.scan.row_group_filters import UNFILTERED
+from indextables.engines.spark.scan.file_list import UNFILTERED
 
 PER_FILE = 4
 _EDGE = 2**53

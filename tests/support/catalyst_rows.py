@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from support.spark_tables import write_table
 
-from indextables.engines.spark.scan.row_group_filters import UNFILTERED
+from indextables.engines.spark.scan.file_list import UNFILTERED
 
 FILES, PER_FILE = 20, 8
 ROWS = FILES * PER_FILE

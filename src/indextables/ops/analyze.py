@@ -38,8 +38,12 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Add
 from indextables.ops.shared.commit import CommitResult, commit, config_for, truncation_for
 from indextables.ops.shared.executor import Executor
-from indextables.parquet.read.calendar import has_old_times, is_other_calendar, without_old_times
-from indextables.parquet.read.footers import read_footers
+from indextables.parquet.read.footers import (
+    has_old_times,
+    is_other_calendar,
+    read_footers,
+    without_old_times,
+)
 from indextables.plan.column_sets import columns_set
 from indextables.plan.merge_rule import MergeRule
 from indextables.plan.slices import Block, slices_of

@@ -13,7 +13,7 @@ from support.spark_tables import write_table
 
 import indextables as it
 from indextables import errors
-from indextables.engines.spark.scan.row_group_filters import UNFILTERED
+from indextables.engines.spark.scan.file_list import UNFILTERED
 
 WRITE = "spark.sql.parquet.datetimeRebaseModeInWrite"
 INT96 = "spark.sql.parquet.int96RebaseModeInWrite"

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import indextables as it
-from indextables.engines.spark.scan.row_group_filters import UNFILTERED
+from indextables.engines.spark.scan.file_list import UNFILTERED
 
 ZEROS = pa.table(
     {

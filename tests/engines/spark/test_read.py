@@ -18,7 +18,7 @@ from support.spark_tables import days, write_table
 
 from indextables.core.types import schema_to_json
 from indextables.engines.spark.jvm import gateway
-from indextables.engines.spark.scan.native_scan import find_scan, known_scans, register
+from indextables.engines.spark.scan.file_index import find_scan, known_scans, register
 from indextables.engines.spark.scan.scan_report import last_scan, reads_table
 from indextables.errors import (
     ConfigError,

@@ -8,7 +8,7 @@ import pytest
 from support.spark_queries import KINDS, Generator, rows
 from support.spark_tables import write_table
 
-from indextables.engines.spark.scan.row_group_filters import UNFILTERED
+from indextables.engines.spark.scan.file_list import UNFILTERED
 
 QUERIES = int(os.environ.get("INDEXTABLES_DIFFERENTIAL_QUERIES", "320"))
 SEED = int(os.environ.get("INDEXTABLES_DIFFERENTIAL_SEED", "11"))

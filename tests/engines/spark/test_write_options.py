@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from indextables.engines.spark.place.tables import settings_of
-from indextables.engines.spark.place.options import WriteOptions
+from indextables.engines.spark.place.tables import WriteOptions
 from indextables.errors import ConfigError
 from indextables.table.table import Table
 

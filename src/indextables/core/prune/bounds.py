@@ -272,7 +272,7 @@ Bounds: TypeAlias = IntBounds | ByteBounds
 
 
 def bounds_of(lo: Any, hi: Any, space: Ordinals) -> Bounds:
-    """Typed bounds (`core.values.index_type`) as ordinals of their space."""
+    """Typed bounds (`core.stats.values.index_type`) as ordinals of their space."""
     if space.kind == "unordered":
         zeros = np.zeros(len(lo), np.int64)
         return IntBounds(zeros, zeros)

@@ -116,7 +116,7 @@ def _widen_milliseconds(side: Side, wire: Any, which: Literal["min", "max"]) -> 
 class ColumnStats:
     """What is known of one column in every split.
 
-    `lo` and `hi` are Arrow arrays of `core.values.index_type`; null means that side is unknown. A
+    `lo` and `hi` are Arrow arrays of `core.stats.values.index_type`; null means that side is unknown. A
     mask is False only where the statistics prove it. An exact bound is a value of the column.
     """
 

@@ -75,7 +75,7 @@ class StatsSource(Protocol):
         ...
 
     def bound(self, which: Literal["min", "max"], path: FieldPath) -> Any | None:
-        """Returns the stored bound of a leaf, in its wire type (`core.values.wire_type`)."""
+        """Returns the stored bound of a leaf, in its wire type (`core.stats.values.wire_type`)."""
         ...
 
     def count(self, which: Literal["null", "nan"], path: FieldPath) -> Any | None:

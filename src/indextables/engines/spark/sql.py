@@ -14,8 +14,7 @@ from pyspark.sql.classic.column import _to_java_column
 from pyspark.sql.sql_formatter import SQLStringFormatter
 
 from indextables.config import Config
-from indextables.engines.spark.jvm.attributes import quoted
-from indextables.engines.spark.jvm.gateway import jvm_tools
+from indextables.engines.spark.jvm.gateway import jvm_tools, quoted
 from indextables.engines.spark.place.tables import is_ours, open_table, settings_of
 from indextables.engines.spark.scan.explain_labels import describing
 from indextables.engines.spark.scan.reader import read_table

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from indextables.core.types import Field, FieldPath, StructType, path_text, resolve
-from indextables.engines.spark.jvm.attributes import attributes_of, columns_in, each
+from indextables.engines.spark.jvm.gateway import attributes_of, columns_in, each
 from indextables.engines.spark.statement.plan_rewrite import Rewriter
 from indextables.engines.spark.statement.resolve import Resolved, resolve_in, with_scans
 from indextables.engines.spark.write.changed_rows import Action, Clause, Side

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.core.prune.source import FileMask
-from indextables.engines.spark.jvm.attributes import quoted
+from indextables.engines.spark.jvm.gateway import quoted
 from indextables.engines.spark.place.hadoop import Place
-from indextables.engines.spark.scan.lineage import FILE
+from indextables.engines.spark.scan.partition_rows import FILE
 from indextables.engines.spark.scan.relation import Part, native_frame
 from indextables.engines.spark.write.changed_rows import ACTION, Target
 from indextables.engines.spark.write.file_rows import of_file

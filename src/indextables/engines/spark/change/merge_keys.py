@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.core.predicate.nodes import Constant, Predicate
 from indextables.core.prune.evaluate import may_match
 from indextables.engines.spark.change.reading import Reading
-from indextables.engines.spark.jvm.attributes import column_of
+from indextables.engines.spark.jvm.gateway import column_of
 from indextables.engines.spark.write.changed_rows import Target, kept
 from indextables.engines.spark.write.key_ranges import is_known, with_keys
 

@@ -15,8 +15,7 @@ from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import Constant, Opaque, Predicate
 from indextables.core.predicate.tree import fold
 from indextables.engines.spark.change.clauses import Scopes, merge_clauses, update_clause
-from indextables.engines.spark.jvm.attributes import column_of, each
-from indextables.engines.spark.jvm.gateway import jvm_tools
+from indextables.engines.spark.jvm.gateway import column_of, each, jvm_tools
 from indextables.engines.spark.place.tables import SHORT_NAME, SparkTable
 from indextables.engines.spark.scan.conditions import to_predicate
 from indextables.engines.spark.scan.relation import native_frame

@@ -15,7 +15,7 @@ from pyspark.sql import Column, SparkSession
 from indextables.core.predicate.nodes import Constant, Opaque, Predicate
 from indextables.core.predicate.tree import fold
 from indextables.engines.spark.change.reading import scan_filter
-from indextables.engines.spark.jvm.attributes import column_of
+from indextables.engines.spark.jvm.gateway import column_of
 from indextables.engines.spark.place.tables import SparkTable, open_table, parsed_alike
 from indextables.engines.spark.scan.relation import native_frame
 from indextables.engines.spark.statement.plan_rewrite import Rewriter

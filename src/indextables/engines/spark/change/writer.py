@@ -12,8 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 from indextables.config import Config
 from indextables.core.types import StructType
 from indextables.engines.spark.change.replace_where import condition_of_text
-from indextables.engines.spark.place.options import WriteOptions, key_names
-from indextables.engines.spark.place.tables import SparkTable, open_table, settings_of
+from indextables.engines.spark.place.tables import (
+    SparkTable,
+    WriteOptions,
+    key_names,
+    open_table,
+    settings_of,
+)
 from indextables.engines.spark.scan.scan_report import reads_table
 from indextables.engines.spark.write.executor import SparkExecutor
 from indextables.engines.spark.write.fit import frame_schema

@@ -29,13 +29,12 @@ from indextables.core.types import (
     StructType,
     schema_to_json,
 )
-from indextables.engines.spark.jvm.attributes import quoted
+from indextables.engines.spark.jvm.gateway import quoted
 from indextables.engines.spark.place.hadoop import Place
-from indextables.engines.spark.place.options import flag
-from indextables.engines.spark.place.tables import SparkTable, parsed_alike, snapshot_of
+from indextables.engines.spark.place.tables import SparkTable, flag, parsed_alike, snapshot_of
+from indextables.engines.spark.scan.file_list import ALL_FILES, AS_STORED, reader_options
 from indextables.engines.spark.scan.partition_rows import partition_groups
 from indextables.engines.spark.scan.reader import PARQUET, checked_options
-from indextables.engines.spark.scan.row_group_filters import ALL_FILES, AS_STORED, reader_options
 from indextables.errors import IndexTablesError, LogCorruptedError, PredicateError, UnknownColumnError
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog

@@ -65,7 +65,7 @@ class Query:
         return self._splits.get(index)
 
 
-_explained: Final[dict[int, Query]] = {}
+explained: Final[dict[int, Query]] = {}
 """Queries that are printed without being run, by the thread of the JVM that prints them."""
 
 
@@ -73,11 +73,11 @@ _explained: Final[dict[int, Query]] = {}
 def describing(execution: JavaObject) -> Iterator[None]:
     """Counts the splits of a QueryExecution's scans while it is printed without being run."""
     thread = _thread()
-    _explained[thread] = Query(execution)
+    explained[thread] = Query(execution)
     try:
         yield
     finally:
-        del _explained[thread]
+        del explained[thread]
 
 
 def _thread() -> int:
@@ -92,7 +92,7 @@ def splits_read(index: Numbered) -> str | None:
     one is made. The others speak for all scans of the index in the query.
     """
     try:
-        query = _explained.get(_thread()) if _explained else None
+        query = explained.get(_thread())
         if query is None:
             return None
         scan = query.described_now()

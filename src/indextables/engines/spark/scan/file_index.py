@@ -6,15 +6,28 @@ after that (vectorised reading, column pruning, row groups, AQE) is Spark's own 
 
 from __future__ import annotations
 
+import logging
+import threading
 import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from weakref import WeakSet
 
 import numpy as np
 from py4j.java_gateway import JavaObject
 
+from indextables.core.bind.bind import bind
+from indextables.core.predicate.nodes import And, Opaque, Predicate
+from indextables.core.prune.source import FileMask
 from indextables.engines.spark.jvm.callbacks import jvm_callback
 from indextables.engines.spark.jvm.gateway import jvm_tools
-from indextables.engines.spark.scan.explain_labels import splits_read
-from indextables.engines.spark.scan.native_scan import NativeScan
+from indextables.engines.spark.scan.conditions import to_predicate
+from indextables.engines.spark.scan.explain_labels import explained, splits_read
+from indextables.engines.spark.scan.file_list import FileList
+from indextables.errors import PredicateError, UnknownColumnError
+from indextables.log.state.snapshot import Snapshot
+from indextables.plan.planner import Plan, plan_files
 
 
 class TableFileIndex:
@@ -39,7 +52,7 @@ class TableFileIndex:
 
         The words are a path for display only. From the directory Spark knows what a query reads.
         """
-        read = splits_read(self)
+        read = splits_read(self) if explained else None
         if read not in self._roots:
             tools = jvm_tools()
             total = self.scan.snapshot.num_files
@@ -91,3 +104,113 @@ class TableFileIndex:
         """The interfaces of the proxy, for py4j."""
 
         implements = ("org.apache.spark.sql.execution.datasources.FileIndex",)
+
+
+# One version of a table as Spark scans it: filters in, splits to read out.
+
+_logger: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class PartOf:
+    """The files of a version that a scan reads, if they are not all of them."""
+
+    name: str
+    whole: Snapshot
+    mask: FileMask
+    """One bit per file of `whole`."""
+    is_pruned: bool = False
+    """Whether the files were chosen by the conditions of the query, which then skip no more of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class NativeScan:
+    """A table pinned to one version, which all queries over one DataFrame share."""
+
+    snapshot: Snapshot
+    files: FileList
+    location: str
+    """The table's location as its user wrote it."""
+    root: str
+    """The table's directory as Hadoop writes it."""
+    part: PartOf | None = None
+    """What `snapshot` is a subset of; None if it is the whole version."""
+
+    @property
+    def label(self) -> str:
+        """Returns the scan as logging shows it."""
+        part = f" {self.part.name}" if self.part else ""
+        return f"IndexTables[{self.location}] v{self.snapshot.version}{part}"
+
+    @property
+    def identity(self) -> str:
+        """Returns a text that is equal for two scans only if they read the same rows."""
+        part = f" {self.part.name}" if self.part else ""
+        return f"{self.version_identity}{part} {self.snapshot.excerpt}".rstrip()
+
+    @property
+    def version_identity(self) -> str:
+        """Returns a text that is equal for two scans only if they read the same version of one table, or some of it."""
+        snapshot = self.part.whole if self.part else self.snapshot
+        # a log of another writer has no commit ids; then only the same object is known to be the same version
+        commit = snapshot.commit_id or id(snapshot)
+        return f"IndexTables[{self.root}] v{snapshot.version} {snapshot.metadata.id} {commit}"
+
+    def plan(self, partition_filters: JavaObject, data_filters: JavaObject) -> Plan:
+        """Returns the splits that may hold rows; partition filters are applied exactly, others by statistics."""
+        within = None
+        if partition_filters.length():
+            within = self.files.partitions_matching(partition_filters)
+        conditions: list[Predicate] = []
+        if self.part is None or not self.part.is_pruned:
+            conditions += (to_predicate(data_filters.apply(i)) for i in range(data_filters.length()))
+        plan = self._planned(conditions, within)
+        _logger.info("%s: %s", self.label, plan.report)
+        return plan
+
+    def _planned(self, conditions: Sequence[Predicate], within: FileMask | None) -> Plan:
+        """Returns the plan; a condition that cannot be bound skips nothing, so a scan never fails where Spark would not."""
+        try:
+            return self._plan(conditions, within)
+        except (PredicateError, UnknownColumnError) as e:
+            _logger.debug("A filter is not used to skip splits: %s", e)
+            return self._plan([self._readable(condition) for condition in conditions], within)
+
+    def _plan(self, conditions: Sequence[Predicate], within: FileMask | None) -> Plan:
+        where = And(tuple(conditions)) if conditions else None
+        # Catalyst spells columns as the table does, so `a` and `A` may be two columns
+        return plan_files(self.snapshot, where, within=within, case_sensitive=True)
+
+    def _readable(self, condition: Predicate) -> Predicate:
+        try:
+            bind(condition, self.snapshot.schema, case_sensitive=True)
+        except (PredicateError, UnknownColumnError) as e:
+            return Opaque(str(condition)[:200], why=e.message)
+        return condition
+
+
+# While any scan of an identity is in use, the identity stands for rows of the table.
+_scans: Final[dict[str, WeakSet[NativeScan]]] = {}
+_lock: Final = threading.Lock()
+
+
+def register(scan: NativeScan) -> NativeScan:
+    """Returns the scan itself, which can then be found by what its index prints in the JVM."""
+    with _lock:
+        for identity in [identity for identity, scans in _scans.items() if not scans]:
+            del _scans[identity]
+        _scans.setdefault(scan.identity, WeakSet()).add(scan)
+    return scan
+
+
+def known_scans() -> list[NativeScan]:
+    """Returns one scan for each identity that a DataFrame uses."""
+    with _lock:
+        found = [next(iter(scans), None) for scans in _scans.values()]
+    return [scan for scan in found if scan is not None]
+
+
+def find_scan(identity: str) -> NativeScan | None:
+    """Returns a scan with this identity, as long as a DataFrame uses one."""
+    with _lock:
+        return next(iter(_scans.get(identity, ())), None)

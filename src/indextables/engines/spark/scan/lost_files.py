@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pyarrow.compute as pc
 from py4j.java_gateway import JavaObject
 
-from indextables.engines.spark.scan.native_scan import NativeScan, known_scans
+from indextables.engines.spark.scan.file_index import NativeScan, known_scans
 from indextables.errors import ObjectNotFoundError, StorageError
 
 _FAILED: Final = "org.apache.spark.SparkException: [FAILED_READ_FILE."

@@ -1,8 +1,4 @@
-"""Partition values as Catalyst rows, and Spark's own filters applied to them.
-
-Spark does not check partition filters again after the file index has answered. So Spark's own expressions
-evaluate them on the typed values, and no translation can change their meaning.
-"""
+"""Partition columns as Spark reads them: the table's own, and those that say where a row comes from."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import assert_never
+from typing import Final, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +19,18 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from indextables.core.prune.partitions import partition_value
+from indextables.core.prune.source import FileMask, as_array
 from indextables.core.stats.wire import encode_value
-from indextables.core.types import DataType, DecimalType, ListType, MapType, PrimitiveType, StructType
+from indextables.core.types import (
+    DataType,
+    DecimalType,
+    Field,
+    ListType,
+    MapType,
+    PrimitiveType,
+    StructType,
+)
 from indextables.engines.spark.jvm.gateway import JvmTools, handles, jvm_tools
-from indextables.engines.spark.scan.lineage import COLUMNS as LINEAGE
-from indextables.engines.spark.scan.lineage import Lineage
 from indextables.errors import LogCorruptedError
 from indextables.log.state.snapshot import Snapshot
 
@@ -194,3 +197,49 @@ def _attributes(predicates: Sequence[JavaObject], columns: StructType, tools: Jv
     unused = next(iter(named.values()), None)
     found = [] if unused is None else [named.get(f.name, unused.newInstance()) for f in columns]
     return tools.lookup(f"{_EXPRESSIONS}.package$AttributeSeq")(tools.seq(found))
+
+
+# Where a row comes from, in columns that no file holds: its file, the file's age, and its slice.
+#
+# To Spark they are partition columns: constant in each file, known to the file index, and free to read.
+
+FILE: Final = "__indextables_file"
+"""The number of the row's file in its snapshot."""
+SEQ: Final = "__indextables_seq"
+"""The age of the row's file: a delta file hides rows of files with a lower number."""
+SLICE: Final = "__indextables_slice"
+"""The row's slice, by the number of the first file in it."""
+LINEAGE: Final = StructType(
+    tuple(Field(name, PrimitiveType("long"), nullable=False) for name in (FILE, SEQ, SLICE))
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Lineage:
+    """The values of the columns of lineage, one for each file."""
+
+    file: npt.NDArray[np.int64]
+    seq: npt.NDArray[np.int64]
+    slice: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Lineage:
+        """Returns the values for every file of a snapshot, in its order; a file without a slice is a slice of its own."""
+        numbers = np.arange(snapshot.num_files)
+        encoded = as_array(snapshot.column("file_group")).dictionary_encode()
+        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        first = np.full(len(encoded.dictionary) + 1, len(numbers))
+        np.minimum.at(first, codes, numbers)
+        slices = np.where(codes < 0, numbers, first[codes])
+        return cls(numbers, snapshot.column("seq").to_numpy(), slices)
+
+    def where(self, mask: FileMask) -> Lineage:
+        """Returns the values for these files only; the numbers stay those of the whole snapshot."""
+        return Lineage(self.file[mask], self.seq[mask], self.slice[mask])
+
+    def texts(self) -> list[tuple[str, ...]]:
+        """Returns the values as partition values are written, one row for each file."""
+        columns: list[list[str]] = [
+            values.astype(str).tolist() for values in (self.file, self.seq, self.slice)
+        ]
+        return list(zip(*columns, strict=True))

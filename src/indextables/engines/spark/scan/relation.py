@@ -1,4 +1,4 @@
-"""Makes a DataFrame of a snapshot, which Spark scans natively."""
+"""Makes DataFrames of a snapshot: native scans of its files, and slices merged by key."""
 
 from __future__ import annotations
 
@@ -6,23 +6,33 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 from typing import Final
 
 import numpy as np
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.core.prune.source import FileMask
+from indextables.core.prune.source import FileMask, as_array, as_mask
 from indextables.core.types import StructType, schema_to_json
 from indextables.engines.spark.jvm.callbacks import serve_callbacks
-from indextables.engines.spark.jvm.gateway import application_of, jvm_tools, nullable_schema, string_map
+from indextables.engines.spark.jvm.gateway import (
+    application_of,
+    columns_in,
+    jvm_tools,
+    nullable_schema,
+    quoted,
+    string_map,
+)
 from indextables.engines.spark.place.hadoop import Place
-from indextables.engines.spark.scan.file_index import TableFileIndex
-from indextables.engines.spark.scan.file_list import FileList
-from indextables.engines.spark.scan.lineage import Lineage
-from indextables.engines.spark.scan.native_scan import NativeScan, PartOf, register
-from indextables.engines.spark.scan.row_group_filters import ALL_FILES, ANY_NAME, AS_STORED
+from indextables.engines.spark.scan.file_index import NativeScan, PartOf, TableFileIndex, register
+from indextables.engines.spark.scan.file_list import ALL_FILES, ANY_NAME, AS_STORED, FileList
+from indextables.engines.spark.scan.partition_rows import FILE, SEQ, SLICE, Lineage
 from indextables.log.state.snapshot import Snapshot
+from indextables.plan.merge_rule import MergeMode, MergeRule
+from indextables.plan.slices import Block, PrunedSlices, Slices, prune_slices, slices_of
 
 _UNASKED: Final = {"mergeSchema": "false", "compression": "snappy", **ANY_NAME}
 """Options that mean nothing to a scan of listed files with a known schema.
@@ -43,7 +53,7 @@ class Part:
     schema: StructType | None = None
     """The columns to read; None means all of the table's."""
     lineage: bool = False
-    """Whether each row also says where it comes from (`lineage.COLUMNS`)."""
+    """Whether each row also says where it comes from (`partition_rows.LINEAGE`)."""
     is_sliced: bool = True
     """False reads each file by itself, such as the keys of delta files, whatever its rows mean in its slice."""
 
@@ -72,7 +82,7 @@ def native_frame(
 ) -> DataFrame:
     """Returns a DataFrame over this version of the table, pinned to it however often it is used.
 
-    It shows the rows of each file as they are; `scan.merge` leaves out those that delta files hide.
+    It shows the rows of each file as they are; `table_frame` leaves out those that delta files hide.
     """
     tools = jvm_tools()
     serve_callbacks(tools.gateway)
@@ -124,3 +134,185 @@ def _listed(session: SparkSession, snapshot: Snapshot, root: str, part: Part | N
         return FileList(snapshot, root, session)
     lineage = Lineage.of(snapshot).where(part.mask) if part.lineage else None
     return FileList(part.of(snapshot), root, session, lineage)
+
+
+# Reads tables with delta files in Spark: native scans, and a join that leaves out what was replaced.
+#
+# * Files that no newer delta file can change are one plain native scan.
+# * The others are a native scan too, and a LEFT ANTI JOIN with the keys of the delta files removes the rows
+#   that are replaced or deleted. A filter on the result reaches both scans, because Spark pushes it through
+#   the union and to the left side of the join. A filter on the key reaches the scan of the keys as well.
+# * Where rows are combined column by column, the rows of one key are grouped, and each column is taken
+#   from the newest file that sets it. Filters on the key and on partition columns reach the scan.
+
+_NEWEST: Final = "__indextables_newest"
+_DELETED: Final = "__indextables_deleted"
+
+
+def table_frame(
+    session: SparkSession,
+    place: Place,
+    snapshot: Snapshot,
+    options: Mapping[str, str] | None = None,
+    *,
+    read_optimized: bool = False,
+    with_slice: bool = False,
+    is_pruned: bool = False,
+) -> DataFrame:
+    """Returns the rows of this version, with the slice of each (`lineage.SLICE`) if asked for.
+
+    `read_optimized` shows base files alone: rows as they were when each slice was compacted last.
+    With `is_pruned` the snapshot has just the files that the caller's filter needs: they are not searched again.
+    """
+    return _Merge(session, place, snapshot, options or {}, with_slice, is_pruned).frame(
+        read_optimized=read_optimized
+    )
+
+
+@dataclass(frozen=True)
+class _Merge:
+    session: SparkSession
+    place: Place
+    snapshot: Snapshot
+    options: Mapping[str, str]
+    with_slice: bool = False
+    is_pruned: bool = False
+    names: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        more = (SLICE,) if self.with_slice else ()
+        object.__setattr__(self, "names", (*self.snapshot.schema.names, *more))
+
+    @cached_property
+    def rule(self) -> MergeRule:
+        return MergeRule.of(self.snapshot.properties)
+
+    def frame(self, *, read_optimized: bool) -> DataFrame:
+        slices = slices_of(self.snapshot)
+        if slices is None and not self.with_slice:
+            return native_frame(self.session, self.snapshot, self.place, self.options)
+        if slices is None:
+            return self._scan("files", np.ones(self.snapshot.num_files, np.bool_))
+        if read_optimized:
+            return self._scan("bases", slices.block == Block.BASE)
+        found = prune_slices(slices, self.snapshot.index(), None, self.rule.mode)
+        parts = []
+        if found.bare.any():
+            parts.append(self._scan("bare", found.bare))
+        merged = found.rows & ~found.bare
+        if merged.any():
+            if self.rule.mode is MergeMode.COLUMNS:
+                parts.append(self._combined(slices, found, merged))
+            else:
+                parts.append(self._unhidden(found, merged))
+        if not parts:  # every row was deleted, and only delta files with their keys are left
+            return self._scan("bare", found.bare)
+        return reduce(DataFrame.union, parts)
+
+    def _scan(self, name: str, mask: FileMask) -> DataFrame:
+        """Returns the rows of these files as they are."""
+        part = Part(f"{name} with slice" if self.with_slice else name, mask, lineage=self.with_slice)
+        return self._native(part).select(*map(_column, self.names))
+
+    def _native(self, part: Part) -> DataFrame:
+        part = replace(part, is_pruned=self.is_pruned)
+        return native_frame(self.session, self.snapshot, self.place, self.options, part=part)
+
+    def _keys(self, name: str, mask: FileMask) -> DataFrame:
+        """Returns the keys in these delta files, each with where it comes from."""
+        schema = self.snapshot.schema
+        columns = StructType(tuple(f for f in schema if f.name in self.rule.key))
+        return self._native(Part(name, mask, columns, lineage=True, is_sliced=False))
+
+    def _unhidden(self, found: PrunedSlices, merged: FileMask) -> DataFrame:
+        """Returns the rows of these files whose key is in no newer delta file of their slice.
+
+        The partition, which is that of the whole slice, is compared too, because Spark then uses a filter on
+        the partition for the keys as well. It does so only for a comparison with `=`, so slices in a partition
+        of NULL are joined separately.
+        """
+        partitions = [n for n in self.snapshot.partition_columns if n not in self.rule.key]
+        named = ~self._has_null(partitions)
+        parts = [
+            self._anti_join(f"{name}merged", merged & chosen, found.logs & chosen, compared)
+            for name, chosen, compared in (("", named, partitions), ("null ", ~named, []))
+            if (merged & chosen).any()
+        ]
+        return reduce(DataFrame.union, parts)
+
+    def _anti_join(
+        self, name: str, merged: FileMask, newer: FileMask, partitions: list[str]
+    ) -> DataFrame:
+        rows = self._native(Part(name, merged, lineage=True))
+        deltas = self._keys(f"{name} log keys", newer)
+        mine, theirs = columns_in(rows), columns_in(deltas)
+        same = [mine[name] == theirs[name] for name in (*self.rule.key, *partitions, SLICE)]
+        hidden = reduce(Column.__and__, same) & (theirs[SEQ] > mine[SEQ])
+        return rows.join(deltas, hidden, "left_anti").select(*map(_column, self.names))
+
+    def _has_null(self, partitions: list[str]) -> FileMask:
+        """Returns one bit per file, True if its partition is NULL in one of these columns."""
+        found = np.zeros(self.snapshot.num_files, np.bool_)
+        if partitions:
+            values = as_array(self.snapshot.column("partition_values"))
+            for name in partitions:
+                # Spark writes NULL into a path as the empty text
+                found |= ~as_mask(pc.not_equal(values.field(name), ""))
+        return found
+
+    def _combined(self, slices: Slices, found: PrunedSlices, merged: FileMask) -> DataFrame:
+        """Returns the rows of these slices put together: each column from the newest file that sets it."""
+        constant = (
+            *self.rule.key,
+            *(p for p in self.snapshot.partition_columns if p not in self.rule.key),
+        )
+        rows = self._native(Part("combined", merged, lineage=True))
+        combined = rows.groupBy(*map(_column, (SLICE, *constant))).agg(
+            F.max(SEQ).alias(_NEWEST),
+            *(
+                made
+                for name in self.snapshot.schema.names
+                if name not in constant
+                for made in _newest_value(name, _unset(slices, merged, name))
+            ),
+        )
+        deletes = found.logs & (slices.block == Block.DELETE)
+        if not deletes.any():
+            return combined.select(*map(_column, self.names))
+        gone = self._keys("deleted keys", deletes)
+        gone = gone.groupBy(*map(_column, (SLICE, *self.rule.key))).agg(F.max(SEQ).alias(_DELETED))
+        mine, theirs = columns_in(combined), columns_in(gone)
+        same = [mine[name] == theirs[name] for name in (SLICE, *self.rule.key)]
+        both = combined.join(gone, reduce(Column.__and__, same), "left_outer")
+        deleted = F.coalesce(theirs[_DELETED], F.lit(-1))
+        values = {
+            name: F.when(mine[_seq_of(name)] > deleted, mine[name]).alias(name)
+            for name in self.snapshot.schema.names
+            if name not in constant
+        }
+        there = both.where(mine[_NEWEST] > deleted)
+        return there.select(*(values.get(name, mine[name]) for name in self.names))
+
+
+def _column(name: str) -> Column:
+    return F.col(quoted(name))
+
+
+def _seq_of(name: str) -> str:
+    return f"__indextables_seq of {name}"
+
+
+def _unset(slices: Slices, files: FileMask, name: str) -> list[int]:
+    """Returns the numbers of the files that do not set this column."""
+    if slices.sets is None:
+        return []
+    numbers: list[int] = np.flatnonzero(files & ~slices.sets.setting(name)).tolist()
+    return numbers
+
+
+def _newest_value(name: str, unset: list[int]) -> tuple[Column, Column]:
+    """Returns the column's value from the newest row that sets it, and how new that row is."""
+    age = F.col(SEQ)
+    if unset:
+        age = F.when(~F.col(FILE).isin(unset), age)
+    return F.max_by(_column(name), age).alias(name), F.max(age).alias(_seq_of(name))

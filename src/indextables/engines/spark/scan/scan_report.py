@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame
 
-from indextables.engines.spark.jvm.attributes import each
-from indextables.engines.spark.jvm.gateway import jvm_tools
+from indextables.engines.spark.jvm.gateway import each, jvm_tools
 from indextables.engines.spark.scan.conditions import has_subquery
-from indextables.engines.spark.scan.native_scan import NativeScan, find_scan
+from indextables.engines.spark.scan.file_index import NativeScan, find_scan
 from indextables.errors import IndexTablesError
 from indextables.plan.planner import Plan
 from indextables.plan.report import PruneReport

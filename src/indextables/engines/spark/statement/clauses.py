@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.core.prune.partitions import decode_partition, partition_text
 from indextables.core.stats.wire import Physical
 from indextables.core.types import DataType, PrimitiveType, resolve, type_name
-from indextables.engines.spark.jvm.attributes import each
+from indextables.engines.spark.jvm.gateway import each
 from indextables.engines.spark.statement.statements import Insert
 from indextables.engines.spark.write.fit import spark_type
 from indextables.errors import ConfigError, IndexTablesError, SchemaMismatchError, UnsupportedTypeError

@@ -9,8 +9,7 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructField
 
-from indextables.engines.spark.jvm.attributes import column_of
-from indextables.engines.spark.jvm.gateway import jvm_tools
+from indextables.engines.spark.jvm.gateway import column_of, jvm_tools
 from indextables.engines.spark.statement.plan_rewrite import Rewriter
 from indextables.errors import PredicateError
 

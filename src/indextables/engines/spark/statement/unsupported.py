@@ -9,7 +9,7 @@ from typing import Final
 from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
-from indextables.engines.spark.jvm.attributes import each
+from indextables.engines.spark.jvm.gateway import each
 from indextables.engines.spark.place.tables import SHORT_NAME
 from indextables.engines.spark.statement.plan_rewrite import name_path
 from indextables.errors import IndexTablesError

@@ -23,10 +23,10 @@ from indextables.core.predicate.to_sql import to_spark_sql
 from indextables.core.prune.evaluate import may_match
 from indextables.core.prune.source import FileMask
 from indextables.core.types import PrimitiveType, StructType
-from indextables.engines.spark.jvm.attributes import columns_in, quoted
+from indextables.engines.spark.jvm.gateway import columns_in, quoted
 from indextables.engines.spark.place.hadoop import Place
-from indextables.engines.spark.scan.lineage import SLICE
-from indextables.engines.spark.scan.merge import table_frame
+from indextables.engines.spark.scan.partition_rows import SLICE
+from indextables.engines.spark.scan.relation import table_frame
 from indextables.engines.spark.write.changed_rows import (
     ACTION,
     IN_SOURCE,

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.core.types import StructType
-from indextables.engines.spark.jvm.attributes import columns_in, quoted
+from indextables.engines.spark.jvm.gateway import columns_in, quoted
 from indextables.engines.spark.write.fit import as_nullable, promises_in_words, spark_type
 from indextables.errors import PredicateError
 

@@ -10,8 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.engines.spark.jvm.attributes import quoted
-from indextables.engines.spark.jvm.gateway import use_own_python
+from indextables.engines.spark.jvm.gateway import quoted, use_own_python
 from indextables.engines.spark.write.file_rows import GROUP, check_all_read, read_groups
 from indextables.engines.spark.write.native_write import NativeWriter, as_written
 from indextables.engines.spark.write.rewrite import group_files

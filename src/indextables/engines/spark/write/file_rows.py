@@ -16,7 +16,7 @@ from pyspark.sql import types as T  # noqa: N812
 from indextables.core.prune.partitions import partition_scalar
 from indextables.core.types import Field, StructType, schema_to_json, type_to_arrow
 from indextables.engines.spark.place.hadoop import Place
-from indextables.engines.spark.scan.row_group_filters import ALL_FILES, ANY_NAME, AS_STORED, UNFILTERED
+from indextables.engines.spark.scan.file_list import ALL_FILES, ANY_NAME, AS_STORED, UNFILTERED
 from indextables.engines.spark.write.fit import as_nullable
 from indextables.errors import ObjectNotFoundError, StorageError
 from indextables.log.state.rows import Split

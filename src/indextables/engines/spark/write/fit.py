@@ -31,8 +31,7 @@ from indextables.core.types import (
     schema_to_arrow,
     schema_to_json,
 )
-from indextables.engines.spark.jvm.attributes import quoted
-from indextables.engines.spark.jvm.gateway import jvm_tools
+from indextables.engines.spark.jvm.gateway import jvm_tools, quoted
 from indextables.errors import IndexTablesError, PredicateError, SchemaMismatchError
 from indextables.parquet.write.conform import check_fits
 from indextables.parquet.write.write import WriteTarget

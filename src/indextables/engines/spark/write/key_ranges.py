@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.core.predicate.nodes import And, Compare, IsIn, Literal, Predicate, Ref
 from indextables.core.predicate.to_sql import to_spark_sql
 from indextables.core.types import INTEGERS, DecimalType, Field, PrimitiveType, StructType
-from indextables.engines.spark.jvm.attributes import quoted
+from indextables.engines.spark.jvm.gateway import quoted
 from indextables.engines.spark.write.changed_rows import kept, observed
 from indextables.errors import DuplicateKeyError
 

@@ -23,8 +23,7 @@ from indextables.core.prune.partitions import (
 from indextables.core.stats import SplitStats
 from indextables.core.stats.truncate import TruncationMetrics, log_truncation, truncate_stats
 from indextables.core.types import Field, PrimitiveType
-from indextables.engines.spark.jvm.attributes import quoted
-from indextables.engines.spark.jvm.gateway import jvm_tools
+from indextables.engines.spark.jvm.gateway import jvm_tools, quoted
 from indextables.engines.spark.place.hadoop import HadoopStore, Place
 from indextables.engines.spark.write.fit import nameable, not_null, promises_in_words
 from indextables.engines.spark.write.statistics import fill_gaps, footer_stats

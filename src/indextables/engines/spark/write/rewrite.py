@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.predicate.to_sql import to_spark_sql
 from indextables.core.prune.source import FileMask
-from indextables.engines.spark.jvm.attributes import quoted
-from indextables.engines.spark.scan.lineage import FILE
+from indextables.engines.spark.jvm.gateway import quoted
+from indextables.engines.spark.scan.partition_rows import FILE
 from indextables.engines.spark.scan.relation import Part, native_frame
 from indextables.engines.spark.write.file_rows import GROUP, fewer_read, row_counts
 from indextables.engines.spark.write.native_write import NativeWriter, NewFile, as_written

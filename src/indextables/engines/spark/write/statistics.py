@@ -23,7 +23,7 @@ from indextables.core.types import (
     is_orderable,
     leaves,
 )
-from indextables.engines.spark.jvm.attributes import quoted
+from indextables.engines.spark.jvm.gateway import quoted
 from indextables.engines.spark.place.hadoop import Place
 from indextables.engines.spark.write.distribute import distribute
 from indextables.engines.spark.write.file_rows import key_of_row, read_files
