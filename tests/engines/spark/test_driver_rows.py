@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql.classic.dataframe import DataFrame
 
 import indextables as it
+from indextables.errors import PredicateError
 
 DRIVER_ROWS = "spark.indextables.change.driverRows"
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string()), ("p", pa.string())])
@@ -124,3 +125,27 @@ def test_a_frame_that_never_answers_the_same_way_is_read_once_on_either_side(spa
         assert after.num_rows - before == result.metrics["numInsertedRows"]
         assert result.metrics["numOutputRows"] == 100
         assert table.check(deep=True).ok
+
+
+@pytest.mark.parametrize("limit", [0, 100])
+@pytest.mark.parametrize("way", ["upsert", "overwrite"])
+def test_keys_are_compared_as_the_table_has_them_whatever_the_collation_of_the_data(
+    spark, tmp_path, limit, way
+):
+    """To a collation 'A' and 'a' may be one key; to the table they are two."""
+    schema = pa.schema([pa.field("k", pa.string(), nullable=False), ("v", pa.string())])
+    uri = it.Table.create(str(tmp_path / "t"), schema, record_key=["k"]).uri
+    table = it.Table(uri, options={DRIVER_ROWS: limit})
+    table.append(pa.table([["a", "b"], ["old", "old"]], schema=schema))
+    values = "VALUES ('A', 'new A'), ('a', 'new a') AS s(k, v)"
+    frame = spark.sql(f"SELECT k COLLATE UTF8_LCASE AS k, v FROM {values}")
+    writes = {
+        "upsert": lambda: table.on(spark).upsert(frame),
+        "overwrite": lambda: table.on(spark).overwrite(frame, "k IN ('a', 'A')"),
+    }
+    writes[way]()
+    found = table.scan().to_arrow().sort_by("k").to_pylist()
+    assert [(row["k"], row["v"]) for row in found] == [("A", "new A"), ("a", "new a"), ("b", "old")]
+    if way == "overwrite":
+        with pytest.raises(PredicateError):
+            table.on(spark).overwrite(frame, "k = 'a'")

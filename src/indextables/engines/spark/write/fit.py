@@ -332,6 +332,9 @@ def _column(source: Field | pa.Field | None, target: Field, given: Column | None
         if has_text(source.type):
             is_bad = F.coalesce(bad_text(given_values, source.type), F.lit(False))
             values = F.when(is_bad, _stop("text", target.name)).otherwise(values)
+        if source.metadata and not target.metadata and has_text(source.type):
+            # a collation of the data would compare keys and conditions in its own way
+            values = values.cast(spark_type(_nullable(target.type)))
         may_be_null = source.nullable
     if may_be_null and not target.nullable:
         values = not_null(values, target.name)
