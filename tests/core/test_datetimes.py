@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indextables.core.predicate.datetimes import (
+from indextables.core.expr.datetimes import (
     civil_from_days,
     date_text,
     days_from_civil,
     parse_date,
     parse_timestamp,
-    session_zone,
     timestamp_text,
     to_instant,
 )
+from indextables.core.expr.zones import session_zone
 from indextables.errors import PredicateError
 from support.times import DATES, TIMES
 

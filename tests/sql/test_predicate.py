@@ -140,7 +140,10 @@ def test_a_number_python_has_no_value_for_is_left_to_the_engine(value: str) -> N
     """Python refuses integers of thousands of digits and decimals of huge exponents; a query does not fail."""
     schema = StructType((Field("a", PrimitiveType("long")),))
     for sql in (f"a = {value}", f"a IN ({value}, {value})"):
-        assert isinstance(bind(parse_predicate(sql), schema), Opaque)
+        bound = bind(parse_predicate(sql), schema)
+        assert all(
+            isinstance(part, Opaque) for part in (bound.children if isinstance(bound, Or) else [bound])
+        )
 
 
 names = st.sampled_from(["a", "B c", "d.e", "and", "date", "x`y", "end", "ü", "1st", "not", "null"])
@@ -178,7 +181,7 @@ leaves = st.one_of(
     st.builds(like, refs, patterns).filter(lambda found: found is not None),
     st.builds(Constant, st.sampled_from([True, False, None])),
     st.builds(
-        Opaque, st.sampled_from(["rand() < 0.5", "upper(a) = 'x' || \"y\"", "a + 1 IN (SELECT 2)"])
+        Opaque, st.sampled_from(["rand() < 0.5", "reverse(a) = 'x' || \"y\"", "a + 1 IN (SELECT 2)"])
     ),
 )
 trees = st.recursive(

@@ -18,7 +18,9 @@ import pyarrow.compute as pc
 from indextables.core.bind.bind import bind
 from indextables.core.bind.bound import uncoerced
 from indextables.core.domain.column_domain import ColumnDomain
-from indextables.core.predicate.nodes import Opaque, Predicate
+from indextables.core.expr.evaluate import why_not
+from indextables.core.predicate.nodes import Compare, Opaque, Over, Predicate
+from indextables.core.predicate.to_sql import to_sql
 from indextables.core.predicate.tree import fold
 from indextables.core.prune.evaluate import Pruned, must_match, prune
 from indextables.core.prune.index import ColumnStatsIndex
@@ -194,8 +196,13 @@ def _opaque(bound: Predicate) -> dict[str, str]:
     found: dict[str, str] = {}
 
     def visit(node: Predicate, _inner: tuple[None, ...]) -> None:
-        if isinstance(node, Opaque):
-            found[node.text] = node.why
+        match node:
+            case Opaque(text, _, why):
+                found[text] = why
+            case Over(expression) if why := why_not(expression):
+                found[to_sql(node)] = why
+            case Compare(_, left, right) if why := why_not(left) or why_not(right):
+                found[to_sql(node)] = why
 
     fold(bound, visit)
     return found

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from indextables.core.domain.states import Cuts
 from indextables.core.prune.bounds import Bounds, ByteBounds, IntBounds
 from indextables.core.prune.index import ColumnStats, ColumnStatsIndex, StatsSource
 from indextables.core.prune.source import FileMask, is_null, without
+from indextables.core.states import Cuts
 from indextables.core.types import FieldPath, StructType
 from indextables.plan.column_sets import ColumnSets
 

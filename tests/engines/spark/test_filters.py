@@ -71,10 +71,10 @@ CASES = [
     ("f32 <= f64", "f32 <= f64", "every float is a double"),
     ("dec = wide", "dec = wide", "more digits on both sides of the point"),
     ("i32 < f64", "i32 < f64", "every int is a double"),
-    ("i64 < f64", "(lessthan(i64, f64))", "not every long is one"),
+    ("i64 < f64", "cast(i64 AS double) < f64", "not every long is one: compared as doubles"),
     ("d < ntz", "d < ntz", "midnight of that day"),
-    ("d < ts", "(lessthan(cast(d), ts))", "midnight depends on the zone"),
-    ("s = CAST(i32 AS STRING)", "(equalto(s, cast(i32)))", "text orders numbers differently"),
+    ("d < ts", "cast(d AS timestamp) < ts", "midnight of the zone"),
+    ("s = CAST(i32 AS STRING)", "s = cast(i32 AS string)", "text orders numbers differently"),
     # NULL tests
     ("i32 IS NULL", "i32 IS NULL", "null"),
     ("arr IS NULL", "arr IS NULL", "any type has NULL"),
@@ -107,12 +107,12 @@ CASES = [
     ("s LIKE 'a_c'", "s LIKE 'a_c'", "one character is any"),
     (r"s LIKE r'10\%%'", r"s LIKE '10\\%%'", "an escaped wildcard is a letter"),
     ("s LIKE 'a!%b_' ESCAPE '!'", r"s LIKE 'a\\%b_'", "JSON loses the escape character"),
-    ("s LIKE 'a%b'", "(greaterthanorequal(length(s), 2)) AND s LIKE 'a%' AND (endswith(s, 'b'))", "three tests"),
+    ("s LIKE 'a%b'", "length(s) >= 2 AND s LIKE 'a%' AND (endswith(s, 'b'))", "three tests"),
     ("s LIKE '%b'", "(endswith(s, 'b'))", "no prefix"),
     ("contains(s, 'b')", "(contains(s, 'b'))", "no prefix either"),
     ("startswith(s, 'ab')", "s LIKE 'ab%'", "the function"),
     ("startswith(bin, X'01')", "(objects.staticinvoke(…", "bytes go another way in Spark"),
-    ("s ILIKE 'ab%'", "(startswith(lower(s), 'ab'))", "lower case is not monotone"),
+    ("s ILIKE 'ab%'", "lower(s) LIKE 'ab%'", "lower case is not monotone"),
     ("s RLIKE '^ab'", "(rlike(s, '^ab'))", "a regular expression"),
     ("s LIKE ANY ('a%', 'b%')", "s LIKE 'a%' OR s LIKE 'b%'", "Spark rewrites it"),
     # nested fields and odd names
@@ -127,8 +127,8 @@ CASES = [
     ("i32 = 1 OR s = 'a'", "i32 = 1 OR s = 'a'", "OR arrives whole"),
     ("i32 = 1 OR s = 'a' OR b OR d IS NULL", "i32 = 1 OR s = 'a' OR b OR d IS NULL", "a chain is one OR"),
     ("NOT (i32 = 1 AND s = 'a')", "NOT (i32 = 1) OR NOT (s = 'a')", "Spark pushes NOT down"),
-    ("i32 = 1 OR length(s) = 3", "i32 = 1 OR (equalto(length(s), 3))", "opaque parts keep their place"),
-    ("NOT (i32 > 1 OR year(d) = 2024)", "i32 <= 1 AND NOT ((equalto(year(d), 2024)))", "also under NOT"),
+    ("i32 = 1 OR length(s) = 3", "i32 = 1 OR length(s) = 3", "opaque parts keep their place"),
+    ("NOT (i32 > 1 OR year(d) = 2024)", "i32 <= 1 AND NOT (year(d) = 2024)", "also under NOT"),
     ("(i32 > 1) <=> true", "(i32 > 1) IS TRUE", "a condition that is never NULL"),
     ("(i32 > 1) <=> false", "(NOT (i32 > 1)) IS TRUE", "its opposite"),
     ("CASE WHEN i32 > 1 THEN true ELSE false END", "(i32 > 1) IS TRUE", "what CASE often is"),
@@ -137,16 +137,16 @@ CASES = [
     ("coalesce(i32 > 1, true)", "NOT ((NOT (i32 > 1)) IS TRUE)", "NULL counts as TRUE"),
     ("(i32 > 1) = (i64 > 2)", "(equalto(compare, compare))", "a condition as a value"),
     # what has no answer in statistics
-    ("i32 + 1 = 5", "(equalto(add(i32, 1), 5))", "arithmetic can overflow"),
-    ("-i32 = 5", "(equalto(unaryminus(i32), 5))", "so can this"),
-    ("i32 % 2 = 0", "(equalto(remainder(i32, 2), 0))", "not monotone"),
-    ("abs(i32) = 5", "(equalto(abs(i32), 5))", "not monotone"),
-    ("year(d) = 2024", "(equalto(year(d), 2024))", "a function"),
-    ("date_trunc('DAY', ts) = '2024-01-01'", "(equalto(trunctimestamp('DAY', ts)…", "depends on the zone"),
-    ("CAST(i32 AS STRING) = '3'", "(equalto(cast(i32), '3'))", "text orders numbers differently"),
-    ("CAST(f64 AS INT) = 3", "(equalto(cast(f64), 3))", "a cast that loses"),
-    ("CAST(i64 AS FLOAT) = 3.0f", "(equalto(cast(i64), 3.0))", "rounds"),
-    ("coalesce(i32, 1) = 2", "(equalto(coalesce(i32, 1), 2))", "NULL becomes a value"),
+    ("i32 + 1 = 5", "(i32 + 1) = 5", "arithmetic, whose overflow is an error"),
+    ("-i32 = 5", "negative(i32) = 5", "so can this"),
+    ("i32 % 2 = 0", "(i32 % 2) = 0", "monotone between multiples"),
+    ("abs(i32) = 5", "abs(i32) = 5", "monotone on each side of zero"),
+    ("year(d) = 2024", "year(d) = 2024", "a function"),
+    ("date_trunc('DAY', ts) = '2024-01-01'", "date_trunc('DAY', ts) = TIMESTAMP '2024-01-01 00:00:00.000000Z'", "depends on the zone"),
+    ("CAST(i32 AS STRING) = '3'", "cast(i32 AS string) = '3'", "text orders numbers differently"),
+    ("CAST(f64 AS INT) = 3", "cast(f64 AS int) = 3", "a cast that loses"),
+    ("CAST(i64 AS FLOAT) = 3.0f", "cast(i64 AS float) = 3.0D", "rounds"),
+    ("coalesce(i32, 1) = 2", "coalesce(i32, 1) = 2", "NULL becomes a value"),
     ("arr[0] = 1", "(equalto(getarrayitem(arr, 0), 1))", "an element"),
     ("m['a'] = 1", "(equalto(getmapvalue(m, 'a'), 1))", "a value of a map"),
     ("size(arr) = 1", "(equalto(size(arr), 1))", "its size"),
@@ -157,7 +157,7 @@ CASES = [
     ("cst.t = 'abc'", "(equalto(cst.t, literal()))", "a collation inside a struct"),
     ("ci LIKE 'ab%'", "(startswith(ci, literal()))", "a prefix by a collation"),
     ("s = CAST(X'FF' AS STRING)", "(equalto(s, literal()))", "text that is not UTF-8 has no value here"),
-    ("length(s) = i32", "(equalto(length(s), i32))", "a function against a column"),
+    ("length(s) = i32", "length(s) = i32", "a function against a column"),
 ]  # fmt: skip
 
 
@@ -262,7 +262,7 @@ def test_a_chain_of_a_thousand_conditions_is_one_node(optimized):
 
 def test_an_opaque_condition_names_its_columns(optimized):
     """The report can say which columns a condition reads even if statistics cannot answer it."""
-    found = _without_null_tests(to_predicate(optimized("length(s) + st.a = i32 % 2")))
+    found = _without_null_tests(to_predicate(optimized("hash(s) + st.a = i32 % 2")))
     assert isinstance(found, Opaque)
     assert set(found.columns) == {("s",), ("st", "a"), ("i32",)}
 

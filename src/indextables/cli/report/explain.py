@@ -10,7 +10,8 @@ import numpy as np
 
 from indextables.cli.report.known import ColumnReach, column_reach, known_of
 from indextables.core.bind.bind import bind
-from indextables.core.predicate.nodes import And, Not, Opaque, Or, Predicate
+from indextables.core.expr.evaluate import why_not
+from indextables.core.predicate.nodes import And, Not, Opaque, Or, Over, Predicate
 from indextables.core.predicate.to_sql import to_sql
 from indextables.core.predicate.tree import columns_of, flatten
 from indextables.core.prune.evaluate import may_match
@@ -137,6 +138,8 @@ def _obstacle(bound: Predicate, index: ColumnStatsIndex, mask: FileMask) -> str:
     inner = bound.child if isinstance(bound, Not) else bound
     if isinstance(inner, Opaque):
         found.append(inner.why or "statistics cannot answer it")
+    if isinstance(inner, Over) and (why := why_not(inner.expression)):
+        found.append(f"{why}: a condition on the column itself would skip files")
     for path in columns_of(bound):
         missing = int(np.count_nonzero(index.column(path).missing & mask))
         if missing:

@@ -13,18 +13,31 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import repeat
 from typing import Any, Final, TypeAlias, assert_never
 
 from indextables.core.bind.bound import compare_cut, unless_null, within
-from indextables.core.bind.coerce import Cut, Exact, Unknown, coerce, digits_of, is_valid_text, kind_of
-from indextables.core.predicate.datetimes import session_zone
+from indextables.core.bind.coerce import (
+    Cut,
+    Exact,
+    Incomparable,
+    coerce,
+    digits_of,
+    is_valid_text,
+    kind_of,
+)
+from indextables.core.bind.values import Values, common_type, compare_constants, on_values, typed
+from indextables.core.expr.nodes import Unknown, refs_of
+from indextables.core.expr.zones import session_zone, zone_of
 from indextables.core.predicate.like import whole_text
 from indextables.core.predicate.nodes import (
+    RESULT,
     And,
     BoolRef,
+    Call,
     Compare,
     CompareOp,
     Constant,
@@ -37,6 +50,7 @@ from indextables.core.predicate.nodes import (
     Not,
     Opaque,
     Or,
+    Over,
     Predicate,
     Ref,
     StartsWith,
@@ -47,6 +61,7 @@ from indextables.core.types import (
     INTEGERS,
     DataType,
     DecimalType,
+    Field,
     FieldPath,
     ListType,
     MapType,
@@ -54,6 +69,7 @@ from indextables.core.types import (
     StructType,
     is_float,
     is_orderable,
+    path_text,
     resolve,
     type_name,
 )
@@ -147,7 +163,7 @@ def bind(
 
     UnknownColumnError for other names.
     """
-    binder = _Binder(schema, session_zone(timezone), case_sensitive)
+    binder = _Binder(schema, session_zone(timezone), case_sensitive, timezone)
     return gather_lists(flatten(fold(flatten(predicate), binder.bind_node)))
 
 
@@ -165,6 +181,7 @@ class _Binder:
     schema: StructType
     zone: dt.tzinfo
     case_sensitive: bool
+    timezone: str
     found: dict[FieldPath, _Column | None] = field(default_factory=dict)
 
     def bind_node(self, node: Predicate, inner: tuple[Predicate, ...]) -> Predicate:
@@ -183,6 +200,8 @@ class _Binder:
                 return self._with(node, ref, lambda column: self._is_in(node, column))
             case Opaque():
                 return self._opaque(node)
+            case Over():
+                return self._over(node)
             case And() | Or() | Not() | IsTrue() | Constant():
                 return rebuild(node, inner)
             case _:
@@ -233,7 +252,125 @@ class _Binder:
                     raise
         return ()
 
+    @cached_property
+    def values(self) -> Values:
+        """Returns what binds the values of functions."""
+        return Values(self._value, self.bind, zone_of(self.timezone))
+
+    def bind(self, predicate: Predicate) -> Predicate:
+        """Returns a condition inside a function; one that is bound already stays as it is."""
+        return flatten(fold(flatten(predicate), self.bind_node))
+
+    def _value(self, ref: Ref) -> Ref | Unknown:
+        if ref.type is not None:
+            return ref
+        column = self.find(ref.path)
+        if column is None:
+            return Unknown(path_text(ref.path), (), _ENGINE_ONLY)
+        if not column.comparable:
+            return Unknown(
+                path_text(column.ref.path), (column.ref.path,), "its values have no order we know"
+            )
+        return Ref(column.ref.path, column.type)
+
+    def _over(self, node: Over) -> Predicate:
+        """Returns a condition on the value of a function: what it says of the result as if that were a column."""
+
+        def leaf(parts: Sequence[Any]) -> Predicate:
+            return self._on_result(node, parts[0], node.condition)
+
+        return on_values(leaf, [self.values.bind(node.expression)])
+
+    def _on_result(self, node: Predicate, value: Any, condition: Predicate) -> Predicate:
+        match value:
+            case Unknown(text, columns, why):
+                shown = f"{text}: {why}" if why else text
+                return self._opaque(Opaque(to_sql(node), columns, shown))
+            case Literal():
+                return self._of_constant(node, value, condition)
+            case _:
+                pass
+        if isinstance(value, Ref):
+            return self.bind(fold(condition, lambda leaf, inner: _with_column(leaf, inner, value)))
+        result = StructType((Field(RESULT.path[0], value.type),))
+        bound = gather_lists(flatten(fold(condition, replace(self, schema=result, found={}).bind_node)))
+        opaque: Opaque | None = fold(bound, _first_opaque)
+        if opaque is not None:
+            columns = tuple(dict.fromkeys(refs_of(value)))
+            return Opaque(to_sql(node), columns, opaque.why)
+        return Over(value, bound)
+
+    def _of_constant(self, node: Predicate, value: Literal, condition: Predicate) -> Predicate:
+        """Returns what a condition on a constant is: NULL, TRUE or FALSE, where that is sure."""
+        match condition:
+            case IsNull():
+                return Constant(value.value is None)
+            case _ if value.value is None and isinstance(
+                condition, IsIn | StartsWith | BoolRef | Compare
+            ):
+                return (
+                    Constant(None)
+                    if getattr(condition, "op", "") != "<=>"
+                    else self._null_safe(condition)
+                )
+            case BoolRef() if isinstance(value.value, bool):
+                return Constant(value.value)
+            case Compare(op, _, Literal() as other):
+                return self._constants(op, value, other, node)
+            case IsIn(_, values):
+                parts = [self._constants("=", value, other, node) for other in values]
+                return Or(tuple(parts))
+            case _:
+                return Opaque(to_sql(node), (), "it is about a constant")
+
+    def _null_safe(self, condition: Predicate) -> Predicate:
+        assert isinstance(condition, Compare)
+        other = condition.right
+        return Constant(isinstance(other, Literal) and other.value is None)
+
+    def _constants(self, op: CompareOp, one: Literal, two: Literal, node: Predicate) -> Predicate:
+        two = typed(two)
+        if one.value is None or two.value is None:
+            return Constant(one.value is two.value) if op == "<=>" else Constant(None)
+        common = common_type([one.type, two.type]) if one.type and two.type else None
+        if common is not None:
+            left, right = self.values.cast(one, common), self.values.cast(two, common)
+            if isinstance(left, Literal) and isinstance(right, Literal):
+                return compare_constants(op, left, right)
+        return Opaque(to_sql(node), (), "it compares two constants")
+
+    def _compare_values(self, node: Compare) -> Predicate:
+        """Returns a comparison of which one side at least is a function."""
+
+        def leaf(parts: Sequence[Any]) -> Predicate:
+            left, right = parts
+            if isinstance(left, Literal) and isinstance(right, Literal):
+                return self._constants(node.op, left, right, node)
+            if isinstance(right, Literal):
+                return self._on_result(node, left, Compare(node.op, RESULT, right, node.nan))
+            if isinstance(left, Literal):
+                op = _FLIPPED.get(node.op, node.op)
+                return self._on_result(node, right, Compare(op, RESULT, left, node.nan))
+            return self._two_values(node, left, right)
+
+        return on_values(leaf, [self.values.bind(side) for side in (node.left, node.right)])
+
+    def _two_values(self, node: Compare, left: Any, right: Any) -> Predicate:
+        for side in (left, right):
+            if isinstance(side, Unknown):
+                return self._on_result(node, side, node)
+        columns = tuple(dict.fromkeys((*refs_of(left), *refs_of(right))))
+        common = common_type([left.type, right.type])
+        if common is None or common == PrimitiveType("float"):
+            return Opaque(to_sql(node), columns, "the two sides have no common type that we know")
+        one, two = self.values.cast(left, common), self.values.cast(right, common)
+        if not (isinstance(one, Ref | Call) and isinstance(two, Ref | Call)):
+            return Opaque(to_sql(node), columns, "a cast of one side is not known")
+        return Compare(node.op, one, two, node.nan)
+
     def _compare(self, node: Compare) -> Predicate:
+        if any(isinstance(side, Call | Unknown) for side in (node.left, node.right)):
+            return self._compare_values(node)
         match node.left, node.right:
             case Ref() as left, Ref() as right:
                 return self._compare_columns(node, left, right)
@@ -253,7 +390,7 @@ class _Binder:
             return unless_null(column.ref, node.op == "<>")
         found = coerce(literal, column.type, self.zone, ordering=node.op in _ORDERINGS)
         match found:
-            case Unknown(why):
+            case Incomparable(why):
                 bare = Compare(node.op, column.ref, literal, node.nan)
                 rows = bare if _text_against_numbers(column.type, {kind_of(literal)}) else None
                 return Opaque(to_sql(bare), (column.ref.path,), why, rows)
@@ -297,7 +434,7 @@ class _Binder:
                     points.append(Literal(point, column.type))
                 case Cut() as cut:
                     ranges.append(within(column.ref, column.type, cut, node.nan))
-                case Unknown(why):
+                case Incomparable(why):
                     return Opaque(to_sql(node), (column.ref.path,), why)
         if not points:
             return Or(tuple(dict.fromkeys(ranges)))
@@ -318,6 +455,21 @@ class _Binder:
         why = f"Spark casts one of the columns: {type_name(one.type)} and {type_name(two.type)}"
         rows = bare if _arrow_can_compare(one.type, two.type) else None
         return Opaque(to_sql(bare), (one.ref.path, two.ref.path), why, rows)
+
+
+def _with_column(leaf: Predicate, inner: tuple[Predicate, ...], ref: Ref) -> Predicate:
+    """Returns a condition on a result as one on a column."""
+    match leaf:
+        case Compare(op, Ref() as left, right, nan) if left == RESULT:
+            return Compare(op, Ref(ref.path), right, nan)
+        case IsNull() | IsNan() | IsIn() | StartsWith() | BoolRef() if leaf.ref == RESULT:
+            return replace(leaf, ref=Ref(ref.path))
+        case _:
+            return rebuild(leaf, inner)
+
+
+def _first_opaque(leaf: Predicate, inner: tuple[Opaque | None, ...]) -> Opaque | None:
+    return leaf if isinstance(leaf, Opaque) else next(filter(None, inner), None)
 
 
 def _metadata(schema: StructType, path: FieldPath) -> Mapping[str, Any]:
@@ -357,7 +509,7 @@ def _starts_with(node: StartsWith, column: _Column) -> Predicate:
         text = whole_text(node.pattern) if node.pattern is not None else None
         if text is not None:
             return Compare("=", column.ref, Literal(text, column.type))
-        return StartsWith(column.ref, node.prefix, node.exact, node.pattern)
+        return replace(node, ref=column.ref)
     return Opaque(to_sql(node), (column.ref.path,), f"Spark casts the column to {wanted.name}")
 
 

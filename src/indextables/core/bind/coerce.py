@@ -3,7 +3,7 @@
 Spark often casts the *column*: an int against 5.5 is compared as decimal, a long against 1e16 as
 double, a date against a timestamp as timestamp. Where that cast keeps the order, the values of the
 column that are equal to, below or above the literal can be found exactly; the literal becomes a
-`Cut` between them. Where it does not, or where Spark would refuse, the answer is `Unknown`.
+`Cut` between them. Where it does not, or where Spark would refuse, the answer is `Incomparable`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
-from indextables.core.predicate.datetimes import DAY, is_fixed, parse_date, parse_timestamp, to_instant
+from indextables.core.expr.datetimes import DAY, parse_date, parse_timestamp, to_instant
+from indextables.core.expr.zones import is_fixed
 from indextables.core.predicate.nodes import Literal
 from indextables.core.types import INTEGERS, DataType, DecimalType, PrimitiveType, type_name
 
@@ -53,13 +54,13 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class Incomparable:
     """Only the engine can compare these, for this reason."""
 
     why: str
 
 
-Coerced: TypeAlias = Exact | Cut | Unknown
+Coerced: TypeAlias = Exact | Cut | Incomparable
 
 
 def exact_cut(steps: Steps, value: float | Decimal | Fraction) -> Exact | Cut:
@@ -142,9 +143,9 @@ def kind_of(literal: Literal) -> str:
             return type(literal.value).__name__
 
 
-def mismatch(literal: Literal, dtype: DataType) -> Unknown:
+def mismatch(literal: Literal, dtype: DataType) -> Incomparable:
     """Returns why this literal and a column of this type cannot be compared."""
-    return Unknown(f"Spark cannot compare {type_name(dtype)} with {kind_of(literal)}")
+    return Incomparable(f"Spark cannot compare {type_name(dtype)} with {kind_of(literal)}")
 
 
 # Dates and timestamps: literals in the domain of the column, in the session's time zone.
@@ -177,7 +178,9 @@ def for_date(literal: Literal, zone: dt.tzinfo) -> Coerced:
         case "string":
             days = parse_date(literal.value)
             return (
-                Unknown(f"{literal.value!r} is not a date") if days is None else exact_cut(_DAYS, days)
+                Incomparable(f"{literal.value!r} is not a date")
+                if days is None
+                else exact_cut(_DAYS, days)
             )
         case "timestamp_ntz":
             return exact_cut(_DAYS, Fraction(_physical(literal), DAY))
@@ -195,7 +198,7 @@ def _date_against_instant(micros: Any, zone: dt.tzinfo) -> Coerced:
     if isinstance(cut, Exact):
         return cut
     if not _KNOWN_DAYS.low < cut.first <= cut.after <= _KNOWN_DAYS.high:
-        return Unknown("the calendar does not reach that far")
+        return Incomparable("the calendar does not reach that far")
     return Cut(_DAYS, cut.first, cut.after)
 
 
@@ -211,7 +214,7 @@ def for_timestamp(literal: Literal, zone: dt.tzinfo) -> Coerced:
         case "string":
             found = parse_timestamp(literal.value)
             if found is None:
-                return Unknown(f"{literal.value!r} is not a timestamp")
+                return Incomparable(f"{literal.value!r} is not a timestamp")
             return _at_instant(to_instant(found.micros, found.zone or zone))
         case _:
             return mismatch(literal, PrimitiveType("timestamp"))
@@ -219,7 +222,7 @@ def for_timestamp(literal: Literal, zone: dt.tzinfo) -> Coerced:
 
 def _at_instant(micros: int | None) -> Coerced:
     return (
-        Unknown("the calendar does not reach that far")
+        Incomparable("the calendar does not reach that far")
         if micros is None
         else exact_cut(_MICROS, micros)
     )
@@ -237,11 +240,11 @@ def for_timestamp_ntz(literal: Literal, zone: dt.tzinfo) -> Coerced:
             return exact_cut(_MICROS, _physical(literal) + offset // _MICRO)
         case "timestamp":
             # In a gap 02:30 becomes 03:30, after 03:00: the cast does not keep the order.
-            return Unknown("Spark casts the timestamp_ntz column to the session's time zone")
+            return Incomparable("Spark casts the timestamp_ntz column to the session's time zone")
         case "string":
             found = parse_timestamp(literal.value)
             if found is None or found.zone is not None:
-                return Unknown(f"{literal.value!r} is not a timestamp without a zone")
+                return Incomparable(f"{literal.value!r} is not a timestamp without a zone")
             return exact_cut(_MICROS, found.micros)
         case _:
             return mismatch(literal, PrimitiveType("timestamp_ntz"))
@@ -281,7 +284,7 @@ def coerce(literal: Literal, dtype: DataType, zone: dt.tzinfo, *, ordering: bool
         case PrimitiveType("binary"):
             return _for_binary(literal)
         case _:
-            return Unknown(f"values of type {type_name(dtype)} have no order")
+            return Incomparable(f"values of type {type_name(dtype)} have no order")
 
 
 def _for_integer(literal: Literal, bits: int, dtype: DataType, *, ordering: bool) -> Coerced:
@@ -293,7 +296,7 @@ def _for_integer(literal: Literal, bits: int, dtype: DataType, *, ordering: bool
             # Spark rounds both sides when the common decimal needs more than 38 digits, but not
             # under < <= > >=, where it compares with the nearest integer.
             if not ordering and not _fits_38(value, _INTEGER_DIGITS[bits], 0):
-                return Unknown("the common decimal type needs more than 38 digits")
+                return Incomparable("the common decimal type needs more than 38 digits")
             return exact_cut(steps, value)
         case float() as value:
             if math.isfinite(value) and (bits <= 32 or abs(value) < _SAFE_DOUBLE):
@@ -303,7 +306,7 @@ def _for_integer(literal: Literal, bits: int, dtype: DataType, *, ordering: bool
             found = _INTEGER_TEXT.fullmatch(text.strip(" \t\r\n"))
             if found and -(2**63) <= int(found[0]) < 2**63:
                 return exact_cut(steps, int(found[0]))
-            return Unknown(f"{text!r} is not a bigint")
+            return Incomparable(f"{text!r} is not a bigint")
         case _:
             return mismatch(literal, dtype)
 
@@ -317,7 +320,7 @@ def _for_decimal(literal: Literal, dtype: DecimalType) -> Coerced:
     match literal.value:
         case int() | Decimal() as value if _is_exact_number(literal):
             if not _fits_38(Decimal(value), dtype.precision - dtype.scale, dtype.scale):
-                return Unknown("the common decimal type needs more than 38 digits")
+                return Incomparable("the common decimal type needs more than 38 digits")
             return exact_cut(steps, Decimal(value).scaleb(dtype.scale, _WIDE))
         case float() as value:
             return search_cut(steps, lambda number: number / unit, value)
@@ -361,7 +364,7 @@ def _for_float(literal: Literal, dtype: DataType) -> Coerced:
         case _:
             return mismatch(literal, dtype)
     if value is None:
-        return Unknown(f"{literal.value!r} is not a double")
+        return Incomparable(f"{literal.value!r} is not a double")
     if math.isnan(value):
         return Exact(math.nan)  # one object for all: a NaN is no equal of another as a dict key
     if dtype == PrimitiveType("double"):
@@ -396,11 +399,11 @@ def _for_boolean(literal: Literal) -> Coerced:
 
 def _for_string(literal: Literal) -> Coerced:
     if not isinstance(literal.value, str):
-        return Unknown(f"Spark casts the string column to {kind_of(literal)}")
+        return Incomparable(f"Spark casts the string column to {kind_of(literal)}")
     return (
         Exact(literal.value)
         if is_valid_text(literal.value)
-        else Unknown("the text is not valid Unicode")
+        else Incomparable("the text is not valid Unicode")
     )
 
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from indextables.core.bind.bind import bind
 from indextables.core.domain.domain import MARKERS, Bound, Domain, Marker, Range, is_nan
-from indextables.core.domain.states import Cut, Ordinals, States, sortable_single, space_of
 from indextables.core.domain.truth import Atom, Folded, SpaceOf, Tree, correlate
 from indextables.core.predicate.nodes import (
     And,
@@ -30,6 +29,7 @@ from indextables.core.predicate.nodes import (
     StartsWith,
 )
 from indextables.core.predicate.tree import flatten, fold, rebuild
+from indextables.core.states import Cut, Ordinals, States, sortable_single, space_of
 from indextables.core.types import (
     INTEGERS,
     DataType,

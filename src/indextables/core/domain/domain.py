@@ -14,7 +14,7 @@ from enum import Enum
 from functools import total_ordering
 from typing import Any, Final, TypeVar
 
-from indextables.core.domain.states import (
+from indextables.core.states import (
     BOTTOM,
     EMPTY,
     TOP,

@@ -11,7 +11,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias, assert_never
 
-from indextables.core.domain.states import (
+from indextables.core.expr.evaluate import chain_of
+from indextables.core.expr.functions import Windows
+from indextables.core.predicate.nodes import (
+    And,
+    BoolRef,
+    Call,
+    Compare,
+    CompareOp,
+    Constant,
+    IsIn,
+    IsNan,
+    IsNull,
+    IsTrue,
+    Literal,
+    NanRule,
+    Not,
+    Opaque,
+    Or,
+    Over,
+    Predicate,
+    Ref,
+    StartsWith,
+)
+from indextables.core.states import (
     EMPTY,
     NOTHING,
     ONLY_NULL,
@@ -25,25 +48,7 @@ from indextables.core.domain.states import (
     disjunction,
     without,
 )
-from indextables.core.predicate.nodes import (
-    And,
-    BoolRef,
-    Compare,
-    CompareOp,
-    Constant,
-    IsIn,
-    IsNan,
-    IsNull,
-    IsTrue,
-    Literal,
-    NanRule,
-    Not,
-    Opaque,
-    Or,
-    Predicate,
-    Ref,
-    StartsWith,
-)
+from indextables.core.states import space_of as space_of_type
 from indextables.core.types import FieldPath
 
 # The leaf tables: for which states of its column each kind of leaf is TRUE, FALSE and NULL.
@@ -205,9 +210,9 @@ class View(NamedTuple):
             case None:
                 return seen
             case True:
-                return Truth((~seen).not_true, seen.false, NOTHING)
+                return Truth((~seen).not_true, seen.false, NOTHING, seen.error)
             case False:
-                return Truth(seen.true, seen.not_true, NOTHING)
+                return Truth(seen.true, seen.not_true, NOTHING, seen.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +225,9 @@ class Folded:
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A leaf that no single column decides: two columns compared, a constant, or unreadable."""
+    """A leaf that no single column decides: two columns together, a constant, or unreadable."""
 
-    leaf: Compare | Constant | Opaque
+    leaf: Compare | Constant | Opaque | Over
     view: View
 
 
@@ -236,6 +241,8 @@ class Joint:
 
 Tree: TypeAlias = Folded | Atom | Joint
 SpaceOf: TypeAlias = Callable[[FieldPath], Space]
+WindowsOf: TypeAlias = Callable[[FieldPath], Windows | None]
+"""Says between which ordinals a column's values are; None where that is not known."""
 
 
 @dataclass(slots=True)
@@ -278,7 +285,11 @@ class _Group:
         return parts[0] if len(parts) == 1 else Joint(self.op, tuple(parts))
 
 
-def correlate(predicate: Predicate, space_of: SpaceOf) -> Tree:
+def _anywhere(_: FieldPath) -> None:
+    return None
+
+
+def correlate(predicate: Predicate, space_of: SpaceOf, windows_of: WindowsOf = _anywhere) -> Tree:
     """Returns the same condition, each column's share of an AND or OR folded into one set of states.
 
     Works through a stack of its own: the depth of a predicate is the user's to choose.
@@ -306,7 +317,7 @@ def correlate(predicate: Predicate, space_of: SpaceOf) -> Tree:
                 stack.extend((child, view, inner) for child in reversed(children))
                 _add_neutral(inner, children)
             case _:
-                group.add(_leaf(node, view, space_of))
+                group.add(_leaf(node, view, space_of, windows_of))
     return root.close(space_of)
 
 
@@ -316,14 +327,19 @@ def _add_neutral(group: _Group, children: Sequence[Predicate]) -> None:
 
 
 def _leaf(
-    leaf: Compare | IsNull | IsNan | IsIn | StartsWith | BoolRef | Constant | Opaque,
+    leaf: ColumnLeaf | Constant | Opaque | Over,
     view: View,
     space_of: SpaceOf,
+    windows_of: WindowsOf,
 ) -> Tree:
     match leaf:
         case Constant() | Opaque():
             return Atom(leaf, view)
-        case Compare(_, Ref(left), Ref(right)) if left != right:
+        case Over():
+            return _over(leaf, view, windows_of)
+        case Compare(_, left, right) if not isinstance(right, Literal) and left != right:
+            return Atom(leaf, view)
+        case Compare(_, Call()):
             return Atom(leaf, view)
         case _:
             path = column_of(leaf)
@@ -331,6 +347,32 @@ def _leaf(
             if not space.is_ordered and not isinstance(leaf, IsNull):
                 return Atom(Opaque("a condition on values without an order", (path,)), view)
             return Folded(path, view.of(truth_of(leaf, space)))
+
+
+def _over(leaf: Over, view: View, windows_of: WindowsOf) -> Tree:
+    """Returns which states of the column lead to results that make the condition TRUE, FALSE and NULL.
+
+    Each is asked for its own: the complement of a set that holds too much is a lost row.
+    """
+    found = truth_over(leaf)
+    chain = None if found is None else chain_of(leaf.expression, windows_of)
+    if found is None or chain is None:
+        return Atom(leaf, view)
+    true, false, null = (chain.preimage(states) for states in (found.true, found.false, found.null))
+    return Folded(chain.path, view.of(Truth(true, false, null, chain.errors())))
+
+
+def truth_over(leaf: Over) -> Truth | None:
+    """Returns the truth over the results of the leaf's function; None where the condition is not read."""
+    assert leaf.expression.type is not None
+    space = space_of_type(leaf.expression.type)
+    match correlate(leaf.condition, lambda _: space):
+        case Folded(truth=truth):
+            return truth
+        case Atom(Constant() as constant, view):
+            return view.of(truth_of(constant, space))
+        case _:
+            return None
 
 
 def column_of(leaf: ColumnLeaf) -> FieldPath:

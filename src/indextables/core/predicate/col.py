@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
-from indextables.core.predicate.datetimes import timestamp_literal
-from indextables.core.predicate.like import like
+from indextables.core.expr.datetimes import timestamp_literal
+from indextables.core.expr.nodes import call
+from indextables.core.predicate.like import escape_like, like
 from indextables.core.predicate.nodes import (
+    RESULT,
     And,
     BoolRef,
+    Call,
     Compare,
     CompareOp,
     IsIn,
@@ -23,8 +26,10 @@ from indextables.core.predicate.nodes import (
     Predicate,
     Ref,
     StartsWith,
+    Unknown,
+    over,
 )
-from indextables.core.types import FieldPath, PrimitiveType, parse_path
+from indextables.core.types import FieldPath, PrimitiveType, parse_path, type_of_name
 from indextables.errors import PredicateError
 
 # pandas' two spellings of NULL, recognised without importing pandas.
@@ -72,15 +77,21 @@ def _nanoseconds(nanos: int, *, zoned: bool) -> Literal:
     return timestamp_literal(nanos // 1000, zoned=zoned)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Column:
-    """A column or nested field that builds conditions; it holds no data."""
+class Value:
+    """What columns and functions of columns share: operators and methods build larger ones, and conditions."""
 
-    path: FieldPath
+    __slots__ = ()
+
+    @property
+    def expression(self) -> Ref | Call | Unknown:
+        """Returns the node the value stands for."""
+        raise NotImplementedError
 
     def _compare(self, op: CompareOp, other: Any) -> Compare:
-        right = Ref(other.path) if isinstance(other, Column) else literal(other)
-        return Compare(op, Ref(self.path), right)
+        return Compare(op, self.expression, _expression(other))
+
+    def _call(self, function: str, *others: Any) -> Computed:
+        return Computed(call(function, self.expression, *map(_expression, others)))
 
     def __eq__(self, other: object) -> Compare:  # type: ignore[override]
         return self._compare("=", other)
@@ -103,64 +114,66 @@ class Column:
     __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
-        return bool(BoolRef(Ref(self.path)))  # raises, as for every condition
-
-    def __getitem__(self, name: str) -> Column:
-        return Column((*self.path, name))
-
-    def field(self, name: str) -> Column:
-        """Returns the nested field of that name, taken literally: a dot in it is part of the name."""
-        return self[name]
+        return bool(self._condition())  # raises, as for every condition
 
     def eq_null_safe(self, other: Any) -> Compare:
         """`<=>`: equal, or both NULL; never NULL itself."""
         return self._compare("<=>", other)
 
-    def isin(self, *values: Any) -> IsIn:
+    def isin(self, *values: Any) -> Predicate:
         """Equal to one of the values, given one by one or as one collection."""
         given: Iterable[Any] = values
         if len(values) == 1 and isinstance(values[0], Iterable) and not _is_scalar(values[0]):
             given = values[0]
-        return IsIn(Ref(self.path), tuple(map(literal, given)))
+        literals = tuple(map(literal, given))
+        return over(self.expression, lambda ref: IsIn(ref, literals))
 
     def between(self, low: Any, high: Any) -> And:
         """At least `low` and at most `high`."""
         return And((self >= low, self <= high))
 
-    def is_null(self) -> IsNull:
+    def is_null(self) -> Predicate:
         """Returns TRUE for NULL, else FALSE."""
-        return IsNull(Ref(self.path))
+        return over(self.expression, IsNull)
 
     def is_not_null(self) -> Not:
         """FALSE for NULL, else TRUE."""
         return Not(self.is_null())
 
-    def is_nan(self) -> IsNan:
+    def is_nan(self) -> Predicate:
         """Returns TRUE for NaN; FALSE for every number and for NULL."""
-        return IsNan(Ref(self.path))
+        return over(self.expression, IsNan)
 
-    def startswith(self, prefix: str | bytes) -> StartsWith:
-        """Returns the text or bytes begin with `prefix`."""
-        return StartsWith(Ref(self.path), prefix)
+    def startswith(self, prefix: str | bytes) -> Predicate:
+        """Returns whether the text or bytes begin with `prefix`."""
+        return over(self.expression, lambda ref: StartsWith(ref, prefix))
 
-    def like(self, pattern: str, escape: str = "\\") -> StartsWith:
+    def endswith(self, suffix: str) -> Predicate:
+        """Returns whether the text ends with `suffix`."""
+        return self.like("%" + escape_like(suffix))
+
+    def contains(self, text: str) -> Predicate:
+        """Returns whether `text` is part of the text."""
+        return self.like(f"%{escape_like(text)}%")
+
+    def like(self, pattern: str, escape: str = "\\") -> Predicate:
         """SQL's LIKE: % stands for any text, _ for one character."""
-        found = like(Ref(self.path), pattern, escape)
+        found = like(RESULT, pattern, escape)
         if found is None:
             raise PredicateError(
                 f"{pattern!r} is not a LIKE pattern: {escape!r} stands before an ordinary character or last",
                 hint=f"double it to mean the character itself: {escape * 2!r}",
                 pattern=pattern,
             )
-        return found
+        return over(self.expression, lambda ref: replace(found, ref=ref))
 
-    def _condition(self) -> BoolRef:
-        return BoolRef(Ref(self.path))
+    def _condition(self) -> Predicate:
+        return over(self.expression, BoolRef)
 
-    def __and__(self, other: Predicate | Column) -> And:
+    def __and__(self, other: Predicate | Value) -> And:
         return self._condition() & _condition(other)
 
-    def __or__(self, other: Predicate | Column) -> Or:
+    def __or__(self, other: Predicate | Value) -> Or:
         return self._condition() | _condition(other)
 
     def __rand__(self, other: Predicate) -> And:
@@ -172,10 +185,124 @@ class Column:
     def __invert__(self) -> Not:
         return Not(self._condition())
 
+    # Functions: each by Spark's rules, with ANSI mode on.
 
-def _condition(other: Predicate | Column) -> Predicate:
-    return BoolRef(Ref(other.path)) if isinstance(other, Column) else other
+    def __add__(self, other: Any) -> Computed:
+        return self._call("+", other)
+
+    def __radd__(self, other: Any) -> Computed:
+        return Computed(call("+", _expression(other), self.expression))
+
+    def __sub__(self, other: Any) -> Computed:
+        return self._call("-", other)
+
+    def __rsub__(self, other: Any) -> Computed:
+        return Computed(call("-", _expression(other), self.expression))
+
+    def __mul__(self, other: Any) -> Computed:
+        return self._call("*", other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Computed:
+        return self._call("/", other)
+
+    def __mod__(self, other: Any) -> Computed:
+        return self._call("%", other)
+
+    def __neg__(self) -> Computed:
+        return self._call("negative")
+
+    def __abs__(self) -> Computed:
+        return self._call("abs")
+
+    def cast(self, to: str) -> Computed:
+        """Returns the value as another type, by Spark's name for it: `cast("decimal(10,2)")`."""
+        return Computed(call("cast", self.expression, type=type_of_name(to)))
+
+    def year(self) -> Computed:
+        """Returns the year of a date or time."""
+        return self._call("year")
+
+    def month(self) -> Computed:
+        """Returns the month, 1 to 12."""
+        return self._call("month")
+
+    def day(self) -> Computed:
+        """Returns the day of the month."""
+        return self._call("day")
+
+    def hour(self) -> Computed:
+        """Returns the hour of a time, in the zone the condition is read in."""
+        return self._call("hour")
+
+    def truncate(self, unit: str) -> Computed:
+        """Returns the time at which the row's year, month, week, day or hour began."""
+        return Computed(call("date_trunc", Literal(unit), self.expression))
+
+    def lower(self) -> Computed:
+        """Returns the text in lower case."""
+        return self._call("lower")
+
+    def upper(self) -> Computed:
+        """Returns the text in upper case."""
+        return self._call("upper")
+
+    def length(self) -> Computed:
+        """Returns the number of characters."""
+        return self._call("length")
+
+    def substring(self, start: int, length: int) -> Computed:
+        """Returns `length` characters from place `start` on; the first is 1."""
+        return self._call("substring", start, length)
+
+    def coalesce(self, *others: Any) -> Computed:
+        """Returns the value or, where it is NULL, the first of the others that is not."""
+        return self._call("coalesce", *others)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column(Value):
+    """A column or nested field that builds conditions; it holds no data."""
+
+    path: FieldPath
+
+    @property
+    def expression(self) -> Ref:
+        """Returns the column's node."""
+        return Ref(self.path)
+
+    def __getitem__(self, name: str) -> Column:
+        return Column((*self.path, name))
+
+    def field(self, name: str) -> Column:
+        """Returns the nested field of that name, taken literally: a dot in it is part of the name."""
+        return self[name]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Computed(Value):
+    """The value of a function of columns.
+
+    >>> (col("ts").year() == 2024).left.function
+    'year'
+    """
+
+    node: Call | Unknown
+
+    @property
+    def expression(self) -> Call | Unknown:
+        """Returns the function's node."""
+        return self.node
+
+
+def _expression(other: Any) -> Ref | Call | Unknown | Literal:
+    return other.expression if isinstance(other, Value) else literal(other)
+
+
+def _condition(other: Predicate | Value) -> Predicate:
+    return other._condition() if isinstance(other, Value) else other  # noqa: SLF001 - its own module
 
 
 def _is_scalar(value: Any) -> bool:
-    return isinstance(value, str | bytes | Column)
+    return isinstance(value, str | bytes | Value)

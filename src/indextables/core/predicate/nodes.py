@@ -7,12 +7,41 @@ every split and is therefore always safe.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias, assert_never
 from typing import Literal as OneOf
 
-from indextables.core.types import DataType, FieldPath
+from indextables.core.expr.nodes import Call, Condition, Literal, Ref, Unknown
+from indextables.core.types import FieldPath
+
+__all__ = [
+    "RESULT",
+    "And",
+    "BoolRef",
+    "Call",
+    "Compare",
+    "CompareOp",
+    "Constant",
+    "IsIn",
+    "IsNan",
+    "IsNull",
+    "IsTrue",
+    "Literal",
+    "NanRule",
+    "Node",
+    "Not",
+    "Opaque",
+    "Operand",
+    "Or",
+    "Over",
+    "Predicate",
+    "Ref",
+    "StartsWith",
+    "Unknown",
+    "over",
+]
 
 CompareOp: TypeAlias = OneOf["=", "<>", "<", "<=", ">", ">=", "<=>"]
 
@@ -24,7 +53,7 @@ class NanRule(Enum):
     IEEE = "ieee"  # NaN equals nothing: every comparison is FALSE, only <> is TRUE
 
 
-class Node:
+class Node(Condition):
     """Shared by all nodes: a condition has no truth value of its own."""
 
     __slots__ = ()
@@ -54,32 +83,13 @@ def _parts(node: Any, kind: type[Any]) -> tuple[Predicate, ...]:
     return node.children if isinstance(node, kind) else (node,)
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
-    """A column or nested field, by its path as the user wrote it."""
-
-    path: FieldPath
-
-
-@dataclass(frozen=True, slots=True)
-class Literal:
-    """A constant: a natural Python value (None for NULL) and its SQL type where it is known.
-
-    Python values: bool, int, float, Decimal, str, bytes, datetime.date, datetime.datetime (naive =
-    timestamp_ntz, aware = timestamp). Dates and timestamps outside years 1-9999 come as `int` (days,
-    microseconds) together with their type.
-    """
-
-    value: Any
-    type: DataType | None = None
-
-
-Operand: TypeAlias = Ref | Literal
+Operand: TypeAlias = Ref | Literal | Call | Unknown
+"""One side of a comparison. A bound condition has a Call only where two sides are computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compare(Node):
-    """`left op right`; at least one side is a Ref."""
+    """`left op right`; at least one side is no constant."""
 
     op: CompareOp
     left: Operand
@@ -115,13 +125,14 @@ class StartsWith(Node):
     """The text begins with `prefix`; `exact` is False where the real condition says more.
 
     LIKE 'p%' is exact. LIKE 'p%q' is not: a row that starts with p may still be FALSE. `pattern` is
-    then the whole LIKE pattern with backslash as its escape character.
+    then the whole LIKE pattern with backslash as its escape character, `regex` that of an RLIKE, in Java's syntax.
     """
 
     ref: Ref
     prefix: str | bytes
     exact: bool = True
     pattern: str | None = None
+    regex: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +177,18 @@ class IsTrue(Node):
     child: Predicate
 
 
+RESULT: Final = Ref(("",))
+"""Stands in the condition of an `Over` for the value of its expression."""
+
+
+@dataclass(frozen=True, slots=True)
+class Over(Node):
+    """A condition on the value of a function, which stands in it as `RESULT`."""
+
+    expression: Call
+    condition: Predicate
+
+
 @dataclass(frozen=True, slots=True)
 class Opaque(Node):
     """A condition that statistics cannot answer; `text` says which, `columns` which it reads.
@@ -181,5 +204,34 @@ class Opaque(Node):
 
 
 Predicate: TypeAlias = (
-    Compare | IsNull | IsNan | IsIn | StartsWith | BoolRef | Constant | And | Or | Not | IsTrue | Opaque
+    Compare
+    | IsNull
+    | IsNan
+    | IsIn
+    | StartsWith
+    | BoolRef
+    | Constant
+    | And
+    | Or
+    | Not
+    | IsTrue
+    | Over
+    | Opaque
 )
+
+
+def over(expression: Ref | Call | Unknown, condition: Callable[[Ref], Predicate]) -> Predicate:
+    """Returns a condition on a value, whatever kind of value it is.
+
+    >>> over(Call("year", (Ref(("ts",)),)), IsNull).condition == IsNull(RESULT)
+    True
+    """
+    match expression:
+        case Ref():
+            return condition(expression)
+        case Call():
+            return Over(expression, condition(RESULT))
+        case Unknown(text, columns, why):
+            return Opaque(text, columns, why)
+        case _:
+            assert_never(expression)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final
 from typing import Literal as OneOf
 
-from indextables.core.predicate.datetimes import DATE, TIMESTAMP_NTZ, date_text, timestamp_text
+from indextables.core.expr.datetimes import DATE, TIMESTAMP_NTZ, date_text, timestamp_text
+from indextables.core.expr.nodes import Expression, Mode
 from indextables.core.predicate.like import escape_like
 from indextables.core.predicate.nodes import (
+    RESULT,
     And,
     BoolRef,
+    Call,
     Compare,
     Constant,
     IsIn,
@@ -26,12 +29,15 @@ from indextables.core.predicate.nodes import (
     Not,
     Opaque,
     Or,
+    Over,
     Predicate,
     Ref,
     StartsWith,
+    Unknown,
 )
 from indextables.core.predicate.tree import fold
-from indextables.core.types import DataType, DecimalType, PrimitiveType
+from indextables.core.types import DataType, DecimalType, PrimitiveType, type_name
+from indextables.errors import PredicateError
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 # A bare name that the parser would take for something else.
@@ -41,6 +47,7 @@ _RESERVED: Final = frozenset(
         *("null", "true", "false", "case", "when", "then", "else", "end", "exists", "select", "div"),
     }
 )
+_OPERATORS: Final = frozenset({"+", "-", "*", "/", "%", "div"})
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001
 
 
@@ -74,6 +81,8 @@ class _Dialect:
     starts_with: str
     exact: bool = False
     """Nothing is left to the settings of a parser."""
+    result: str = ""
+    """What stands for the value a condition is about."""
 
     def node(self, node: Predicate, inner: tuple[str, ...]) -> str:
         match node:
@@ -91,6 +100,9 @@ class _Dialect:
                 return f"({self.leaf(rows)})"
             case Opaque(text):
                 return f"({text})"
+            case Over(expression, condition):
+                shown = replace(self, result=self.value(expression))
+                return fold(condition, shown.node)
             case Compare() | IsNull() | IsNan() | IsIn() | StartsWith() | BoolRef():
                 return self.leaf(node)
 
@@ -115,10 +127,7 @@ class _Dialect:
         return f"coalesce(isnan({self.ref(ref)}), FALSE)"
 
     def comparison(self, node: Compare) -> str:
-        left, right = (
-            self.ref(side) if isinstance(side, Ref) else self.literal(side)
-            for side in (node.left, node.right)
-        )
+        left, right = self.value(node.left), self.value(node.right)
         op = self.same if node.op == "<=>" else node.op
         text = f"{left} {op} {right}"
         is_number = isinstance(node.right, Literal) and isinstance(node.right.value, int | float)
@@ -130,11 +139,45 @@ class _Dialect:
         name = self.ref(node.ref)
         if isinstance(node.prefix, bytes):
             return f"{self.starts_with}({name}, {self.literal(Literal(node.prefix))})"
+        if node.regex is not None:
+            return f"{name} RLIKE {self.text(node.regex)}"
         pattern = escape_like(node.prefix) + "%" if node.pattern is None else node.pattern
         escape = r" ESCAPE '\'" if self.name == "duckdb" else ""
         return f"{name} LIKE {self.text(pattern)}{escape}"
 
+    def value(self, expression: Expression) -> str:
+        """Returns a column, a constant or a function, as SQL writes it."""
+        match expression:
+            case Ref():
+                return self.ref(expression)
+            case Literal():
+                return self.literal(expression)
+            case Call():
+                return self.call(expression)
+            case Unknown(text):
+                return f"({text})"
+            case _:
+                return f"({fold(expression, self.node)})"  # type: ignore[arg-type]
+
+    def call(self, call: Call) -> str:
+        if self.exact:
+            raise PredicateError(
+                f"`{to_sql(Over(call, BoolRef(RESULT)))}` cannot be handed to Spark as text: what it means "
+                "depends on the session it is run in",
+                hint="run the statement in Spark SQL itself, or compare columns with constants",
+                function=call.function,
+            )
+        inner = [self.value(argument) for argument in call.arguments]
+        prefix = "try_" if call.mode is Mode.TRY else ""
+        if call.function == "cast" and call.type is not None:
+            return f"{prefix}cast({inner[0]} AS {type_name(call.type)})"
+        if call.function in _OPERATORS and len(inner) == 2 and not prefix:
+            return f"({inner[0]} {call.function} {inner[1]})"
+        return f"{prefix}{call.function}({', '.join(inner)})"
+
     def ref(self, ref: Ref) -> str:
+        if ref == RESULT:
+            return self.result
         return ".".join(map(self.identifier, ref.path))
 
     def identifier(self, name: str) -> str:

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, assert_never
 
+from indextables.core.expr.nodes import refs_of
 from indextables.core.predicate.nodes import (
     And,
     BoolRef,
+    Call,
     Compare,
     Constant,
     IsIn,
@@ -22,9 +24,11 @@ from indextables.core.predicate.nodes import (
     Not,
     Opaque,
     Or,
+    Over,
     Predicate,
     Ref,
     StartsWith,
+    Unknown,
 )
 from indextables.core.types import FieldPath
 
@@ -38,7 +42,17 @@ def children_of(node: Predicate) -> tuple[Predicate, ...]:
             return children
         case Not(child) | IsTrue(child):
             return (child,)
-        case Compare() | IsNull() | IsNan() | IsIn() | StartsWith() | BoolRef() | Constant() | Opaque():
+        case (
+            Compare()
+            | IsNull()
+            | IsNan()
+            | IsIn()
+            | StartsWith()
+            | BoolRef()
+            | Constant()
+            | Opaque()
+            | Over()
+        ):
             return ()
         case _:
             assert_never(node)
@@ -202,12 +216,30 @@ def columns_of(predicate: Predicate) -> tuple[FieldPath, ...]:
 def _own_columns(node: Predicate) -> tuple[FieldPath, ...]:
     match node:
         case Compare(_, left, right):
-            return tuple(side.path for side in (left, right) if isinstance(side, Ref))
+            return (*refs_of(left), *refs_of(right))
         case IsNull(ref) | IsNan(ref) | IsIn(ref) | StartsWith(ref) | BoolRef(ref):
             return (ref.path,)
         case Opaque(_, columns):
             return columns
+        case Over(expression):
+            return tuple(refs_of(expression))
         case And() | Or() | Not() | IsTrue() | Constant():
             return ()
         case _:
             assert_never(node)
+
+
+def is_computed(node: Predicate) -> bool:
+    """Returns whether this part of a condition, its children aside, needs more than comparing columns with constants.
+
+    What it means then depends on modes and zones that its SQL text does not show.
+    """
+    match node:
+        case Opaque() | Over():
+            return True
+        case Compare(_, left, right):
+            return isinstance(left, Call | Unknown) or isinstance(right, Call | Unknown)
+        case StartsWith(regex=regex):
+            return regex is not None
+        case _:
+            return False

@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.domain.states import TOP, Cuts, Ordinals
+from indextables.core.expr.functions import Windows
 from indextables.core.prune.source import FileMask, as_mask, is_null, without
+from indextables.core.states import TOP, Cuts, Ordinals
 
 # Which of a million ranges meet a long list of intervals, without a million searches.
 #
@@ -329,3 +330,20 @@ def _wide_column(decimals: Any) -> Any:
         pa.binary(16), len(decimals), [None, pa.py_buffer(out.tobytes())]
     )
     return without(fixed.cast(pa.large_binary()), is_null(decimals))
+
+
+_MOST_WINDOWS: Final = 64
+
+
+def windows_of(lo: Integers, hi: Integers) -> Windows:
+    """Returns at most a few closed intervals that hold all these ranges, the widest gaps between them."""
+    if not len(lo):
+        return ()
+    order = np.argsort(lo)
+    starts, reach = lo[order], np.maximum.accumulate(hi[order])
+    # in floats: the distance of two int64 may be none
+    gaps = starts[1:].astype(np.float64) - reach[:-1].astype(np.float64)
+    widest = np.argsort(gaps)[-(_MOST_WINDOWS - 1) :]
+    cuts = np.sort(widest[starts[widest + 1] > reach[widest]])
+    first = starts[np.append([0], cuts + 1)]
+    return tuple(zip(first.tolist(), reach[np.append(cuts, [len(lo) - 1])].tolist(), strict=True))

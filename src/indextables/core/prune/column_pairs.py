@@ -10,12 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.domain.states import Ordinals, space_of
-from indextables.core.domain.truth import View
-from indextables.core.predicate.nodes import CompareOp, NanRule
-from indextables.core.prune.bounds import Bounds, bounds_of
+from indextables.core.domain.truth import View, truth_over
+from indextables.core.expr.evaluate import range_of
+from indextables.core.expr.functions import Range
+from indextables.core.predicate.nodes import Call, CompareOp, NanRule, Over, Ref
+from indextables.core.prune.bounds import Bounds, IntBounds, bounds_of
 from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.prune.source import FileMask, as_mask
+from indextables.core.states import Ordinals, States, space_of
 from indextables.core.types import DecimalType, FieldPath, PrimitiveType
 
 
@@ -26,9 +28,22 @@ class Masks:
     true: FileMask
     false: FileMask
     null: FileMask
+    error: FileMask | None = None
+    """It may raise; None: nowhere."""
 
     def __invert__(self) -> Masks:
-        return Masks(self.false, self.true, self.null)
+        return Masks(self.false, self.true, self.null, self.error)
+
+    @property
+    def needed(self) -> FileMask:
+        """Returns where a row may be wanted, or raise as it would anywhere else."""
+        return self.true if self.error is None else self.true | self.error
+
+    @property
+    def not_surely_true(self) -> FileMask:
+        """Returns where the condition may be anything but TRUE."""
+        other = self.false | self.null
+        return other if self.error is None else other | self.error
 
     def seen(self, view: View) -> Masks:
         """Returns the outcomes after the NOTs and IS TRUEs around the condition."""
@@ -38,9 +53,9 @@ class Masks:
             case None:
                 return masks
             case True:
-                return Masks(masks.true | masks.null, masks.false, nowhere)
+                return Masks(masks.true | masks.null, masks.false, nowhere, masks.error)
             case False:
-                return Masks(masks.true, masks.false | masks.null, nowhere)
+                return Masks(masks.true, masks.false | masks.null, nowhere, masks.error)
 
 
 def conjunction(parts: Sequence[Masks]) -> Masks:
@@ -53,7 +68,17 @@ def conjunction(parts: Sequence[Masks]) -> Masks:
         true=np.logical_and.reduce([p.true for p in parts]),
         false=np.logical_or.reduce([p.false for p in parts]),
         null=nowhere_false & np.logical_or.reduce([p.null for p in parts]),
+        error=_errors(parts),
     )
+
+
+def _errors(parts: Sequence[Masks]) -> FileMask | None:
+    """Returns where an AND may raise: some part may, and none is surely FALSE."""
+    errors = [p.error for p in parts if p.error is not None]
+    if not errors:
+        return None
+    not_false = np.logical_and.reduce([p.needed | p.null for p in parts])
+    return not_false & np.logical_or.reduce(errors)  # type: ignore[no-any-return]
 
 
 def disjunction(parts: Sequence[Masks]) -> Masks:
@@ -81,6 +106,51 @@ class _Column:
     def some(self) -> FileMask:
         """May be something else than NULL."""
         return self.may_value | self.may_nan
+
+
+def compare_values(
+    op: CompareOp, left: Ref | Call, right: Ref | Call, nan: NanRule, index: ColumnStatsIndex
+) -> Masks:
+    """Returns which outcomes `left op right` may have, where one side at least is a function."""
+    one, two = (range_of(side, lambda ref: range_of_column(ref, index)) for side in (left, right))
+    if one is None or two is None:
+        every = np.ones(index.num_rows, np.bool_)
+        return Masks(every, every, every, every)
+    space = space_of(one.type)
+    top = space.universe[1] - 1 if space.kind in {"single", "double"} else 0
+    a, b = (_Column(r.low, r.high, r.null, r.nan, r.value) for r in (one, two))
+    found = _compare(op, a, b, nan, top)
+    error = one.error | two.error
+    return Masks(found.true, found.false, found.null, error if error.any() else None)
+
+
+def range_of_column(ref: Ref, index: ColumnStatsIndex) -> Range | None:
+    """Returns a column's bounds as the range of a value; None for those that are no integers."""
+    stats, bounds = index.column(ref.path), index.bounds(ref.path)
+    if not isinstance(bounds, IntBounds) or ref.type is None:
+        return None
+    nowhere = np.zeros(index.num_rows, np.bool_)
+    return Range(
+        ref.type, bounds.lo, bounds.hi, stats.may_value, stats.may_null, stats.may_nan, nowhere
+    )
+
+
+def masks_over(leaf: Over, index: ColumnStatsIndex) -> Masks:
+    """Returns which outcomes a condition on the value of a function may have, by that value's range."""
+    found = truth_over(leaf)
+    known = range_of(leaf.expression, lambda ref: range_of_column(ref, index))
+    if found is None or known is None or known.low.dtype == object:
+        every = np.ones(index.num_rows, np.bool_)
+        return Masks(every, every, every, every)
+    bounds = IntBounds(known.low, known.high)
+
+    def overlap(states: States) -> FileMask:
+        hit = known.value & bounds.overlap(states.cuts) if states.cuts else np.zeros_like(known.value)
+        hit = hit | known.null if states.null else hit
+        return hit | known.nan if states.nan else hit
+
+    true, false, null = (overlap(states) for states in (found.true, found.false, found.null))
+    return Masks(true, false, null, known.error if known.error.any() else None)
 
 
 def compare_columns(

@@ -13,12 +13,20 @@ from typing import TypeVar, assert_never
 
 import numpy as np
 
-from indextables.core.domain.states import States
 from indextables.core.domain.truth import Atom, Folded, Joint, Tree, correlate
-from indextables.core.predicate.nodes import Compare, Constant, Opaque, Predicate, Ref
-from indextables.core.prune.column_pairs import Masks, compare_columns, conjunction, disjunction
+from indextables.core.predicate.nodes import Call, Compare, Constant, Opaque, Over, Predicate, Ref
+from indextables.core.predicate.tree import columns_of
+from indextables.core.prune.column_pairs import (
+    Masks,
+    compare_columns,
+    compare_values,
+    conjunction,
+    disjunction,
+    masks_over,
+)
 from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.prune.source import FileMask
+from indextables.core.states import States
 from indextables.core.types import FieldPath
 
 __all__ = ["Masks", "Pruned", "evaluate", "may_match", "must_match", "overlaps", "prune"]
@@ -30,14 +38,14 @@ _Combine = Callable[[Sequence[_T]], _T]
 
 def may_match(bound: Predicate, index: ColumnStatsIndex) -> FileMask:
     """Returns one bit per split: False only if no row of that split can satisfy the predicate."""
-    tree = correlate(bound, index.space)
+    tree = correlate(bound, index.space, index.windows)
     mask = _reduce(tree, lambda leaf: _true(leaf, index), _all, _any)
     return mask & index.may_have_rows
 
 
 def must_match(bound: Predicate, index: ColumnStatsIndex) -> FileMask:
     """Returns one bit per split: True only if every row of that split satisfies the predicate."""
-    tree = correlate(bound, index.space)
+    tree = correlate(bound, index.space, index.windows)
     # An AND may be something else than TRUE if any part may; an OR only if all parts may.
     other = _reduce(tree, lambda leaf: _not_true(leaf, index), _any, _all)
     return ~(other & index.may_have_rows)
@@ -45,10 +53,11 @@ def must_match(bound: Predicate, index: ColumnStatsIndex) -> FileMask:
 
 def evaluate(bound: Predicate, index: ColumnStatsIndex) -> Masks:
     """Returns all three answers for every split; a split without rows has none of them."""
-    tree = correlate(bound, index.space)
+    tree = correlate(bound, index.space, index.windows)
     masks = _reduce(tree, lambda leaf: _masks(leaf, index), conjunction, disjunction)
     rows = index.may_have_rows
-    return Masks(masks.true & rows, masks.false & rows, masks.null & rows)
+    error = None if masks.error is None else masks.error & rows
+    return Masks(masks.true & rows, masks.false & rows, masks.null & rows, error)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +74,7 @@ class Pruned:
 
 def prune(bound: Predicate, index: ColumnStatsIndex) -> Pruned:
     """Returns which splits are kept, which of them partition values alone would keep, and who was asked."""
-    tree = correlate(bound, index.space)
+    tree = correlate(bound, index.space, index.windows)
     everything = np.ones(index.num_rows, np.bool_)
     asked: dict[FieldPath, None] = {}
 
@@ -104,15 +113,14 @@ def overlaps(path: FieldPath, states: States, index: ColumnStatsIndex) -> FileMa
 
 def _true(leaf: _Leaf, index: ColumnStatsIndex) -> FileMask:
     if isinstance(leaf, Folded):
-        return overlaps(leaf.path, leaf.truth.true, index)
-    return _atom(leaf, index).true
+        return overlaps(leaf.path, leaf.truth.needed, index)
+    return _atom(leaf, index).needed
 
 
 def _not_true(leaf: _Leaf, index: ColumnStatsIndex) -> FileMask:
     if isinstance(leaf, Folded):
-        return overlaps(leaf.path, leaf.truth.not_true, index)
-    masks = _atom(leaf, index)
-    return masks.false | masks.null
+        return overlaps(leaf.path, leaf.truth.not_surely_true, index)
+    return _atom(leaf, index).not_surely_true
 
 
 def _masks(leaf: _Leaf, index: ColumnStatsIndex) -> Masks:
@@ -120,7 +128,8 @@ def _masks(leaf: _Leaf, index: ColumnStatsIndex) -> Masks:
         return _atom(leaf, index)
     truth = leaf.truth
     true, false, null = (overlaps(leaf.path, s, index) for s in (truth.true, truth.false, truth.null))
-    return Masks(true, false, null)
+    error = None if truth.error.is_empty else overlaps(leaf.path, truth.error, index)
+    return Masks(true, false, null, error)
 
 
 def _atom(atom: Atom, index: ColumnStatsIndex) -> Masks:
@@ -133,6 +142,10 @@ def _atom(atom: Atom, index: ColumnStatsIndex) -> Masks:
             return Masks(*same).seen(atom.view)
         case Compare(op, Ref(left), Ref(right), nan):
             return compare_columns(op, left, right, nan, index).seen(atom.view)
+        case Compare(op, Ref() | Call() as one, Ref() | Call() as two, nan):
+            return compare_values(op, one, two, nan, index).seen(atom.view)
+        case Over():
+            return masks_over(atom.leaf, index).seen(atom.view)
         case Compare():
             raise AssertionError("a comparison with a literal belongs to one column")
         case _:
@@ -143,8 +156,8 @@ def _columns(leaf: _Leaf) -> tuple[FieldPath, ...]:
     match leaf:
         case Folded(path):
             return (path,)
-        case Atom(Compare(_, Ref(left), Ref(right))):
-            return (left, right)
+        case Atom(Compare() | Over() as inner):
+            return columns_of(inner)
         case Atom():
             return ()
 

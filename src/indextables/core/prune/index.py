@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.domain.states import Ordinals, space_of
-from indextables.core.prune.bounds import Bounds, bounds_of
+from indextables.core.expr.functions import Windows
+from indextables.core.prune.bounds import Bounds, IntBounds, bounds_of, windows_of
 from indextables.core.prune.partitions import read_partition
 from indextables.core.prune.source import (
     FileMask,
@@ -24,6 +24,7 @@ from indextables.core.prune.source import (
     source_of,
     without,
 )
+from indextables.core.states import Ordinals, space_of
 from indextables.core.stats.truncation_options import lower_bounds, marked, upper_bounds
 from indextables.core.stats.values import decode_column, index_type
 from indextables.core.types import (
@@ -257,6 +258,7 @@ class ColumnStatsIndex:
         self._columns: dict[FieldPath, ColumnStats] = {}
         self._bounds: dict[FieldPath, Bounds] = {}
         self._spaces: dict[FieldPath, Ordinals] = {}
+        self._windows: dict[FieldPath, Windows | None] = {}
         self._may_have_rows: FileMask | None = None
 
     @property
@@ -299,6 +301,19 @@ class ColumnStatsIndex:
             inside = [leaf for leaf in self._leaves.values() if leaf.path[: len(path)] == path]
             return load_struct(self.source, path, inside)
         return (load_partition if self.is_partition(path) else load_leaf)(self.source, leaf)
+
+    def windows(self, path: FieldPath) -> Windows | None:
+        """Returns between which ordinals the known bounds of a column lie, found once; None for text."""
+        if path not in self._windows:
+            self._windows[path] = self._find_windows(path)
+        return self._windows[path]
+
+    def _find_windows(self, path: FieldPath) -> Windows | None:
+        stats, bounds = self.column(path), self.bounds(path)
+        if not isinstance(bounds, IntBounds):
+            return None
+        known = stats.may_value & ~is_null(stats.lo) & ~is_null(stats.hi)
+        return windows_of(bounds.lo[known], bounds.hi[known])
 
     def bounds(self, path: FieldPath) -> Bounds:
         """Returns the column's bounds as ordinals, made once."""

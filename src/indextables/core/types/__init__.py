@@ -24,6 +24,7 @@ from indextables.core.types.types import (
     path_text,
     resolve,
     type_name,
+    type_of_name,
 )
 
 __all__ = [
@@ -52,5 +53,6 @@ __all__ = [
     "schema_to_arrow",
     "schema_to_json",
     "type_name",
+    "type_of_name",
     "type_to_arrow",
 ]

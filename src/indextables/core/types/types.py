@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
-from indextables.errors import UnknownColumnError
+from indextables.errors import UnknownColumnError, UnsupportedTypeError
 
 FieldPath: TypeAlias = tuple[str, ...]
 """A column or a nested field: ("a",) is column a, ("a", "b") is field b of struct a."""
@@ -166,6 +166,36 @@ def type_name(dtype: DataType) -> str:
             return f"struct<{','.join(f'{f.name}:{type_name(f.type)}' for f in fields)}>"
         case _:
             assert_never(dtype)
+
+
+def type_of_name(name: str) -> DataType:
+    """Returns the type SQL writes so; UnsupportedTypeError for one that is no single value.
+
+    >>> type_of_name("decimal(10, 2)"), type_of_name("bigint")
+    (DecimalType(precision=10, scale=2), PrimitiveType(name='long'))
+    """
+    bare = "".join(name.lower().split())
+    if found := re.fullmatch(r"(?:decimal|numeric)(?:\((\d+)(?:,(\d+))?\))?", bare):
+        return DecimalType(int(found[1] or 10), int(found[2] or 0))
+    names = {sql: ours for ours, sql in _SQL_NAMES.items()}
+    ours = names.get(bare, bare)
+    known = {
+        *INTEGERS,
+        "boolean",
+        "float",
+        "double",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "string",
+        "binary",
+    }
+    if ours not in known:
+        raise UnsupportedTypeError(
+            f"{name!r} is not the name of a type a value can be cast to",
+            hint=f"the names are: {', '.join(sorted({_SQL_NAMES.get(n, n) for n in known}))}, decimal(p,s)",
+        )
+    return PrimitiveType(ours)  # type: ignore[arg-type]
 
 
 # Columns by name: paths, the leaves of a schema, and looking one up.

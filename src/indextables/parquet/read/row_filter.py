@@ -5,16 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final, assert_never
+from typing import Any, Final, NamedTuple, assert_never
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.core.bind.coerce import kind_of
+from indextables.core.expr.evaluate import is_computable, rows_of, why_not
+from indextables.core.expr.image import Mask
+from indextables.core.expr.nodes import refs_of
+from indextables.core.expr.vectors import Vector, column_of
 from indextables.core.predicate.like import like_regex
 from indextables.core.predicate.nodes import (
+    RESULT,
     And,
     BoolRef,
+    Call,
     Compare,
     CompareOp,
     Constant,
@@ -27,10 +34,13 @@ from indextables.core.predicate.nodes import (
     Not,
     Opaque,
     Or,
+    Over,
     Predicate,
     Ref,
     StartsWith,
 )
+from indextables.core.predicate.regex import arrow_regex
+from indextables.core.predicate.to_sql import to_sql
 from indextables.core.predicate.tree import fold
 from indextables.core.types import FieldPath, path_text
 from indextables.errors import PredicateError
@@ -105,13 +115,87 @@ def to_row_mask(predicate: Predicate, data: pa.Table | pa.RecordBatch) -> Any:
 
 
 def truth_of(predicate: Predicate, data: pa.Table | pa.RecordBatch) -> Any:
-    """Returns TRUE, FALSE or NULL per row."""
+    """Returns TRUE, FALSE or NULL per row; PredicateError where a function has no result for a row.
 
-    def visit(node: Predicate, inner: tuple[Any, ...]) -> Any:
-        return _truth(node, inner, data)
+    An error in one part of an AND does not count where another part is FALSE, whatever their order.
+    """
 
-    truth = fold(predicate, visit)
+    def visit(node: Predicate, inner: tuple[_Rows, ...]) -> _Rows:
+        if isinstance(node, Over | Compare) and (computed := _computed(node, data)) is not None:
+            return computed
+        truths = tuple(rows.truth for rows in inner)
+        return _Rows(_truth(node, truths, data), _error(node, inner))
+
+    found = fold(predicate, visit)
+    if found.error is not None and (count := int(found.error.sum())):
+        raise _no_result(predicate, count)
+    truth = found.truth
     return pa.repeat(truth, data.num_rows) if isinstance(truth, pa.Scalar) else truth
+
+
+class _Rows(NamedTuple):
+    """What a condition is for each row, and which rows raise; None: none of them."""
+
+    truth: Any
+    error: Mask | None = None
+
+
+def _error(node: Predicate, inner: tuple[_Rows, ...]) -> Mask | None:
+    errors = [rows.error for rows in inner if rows.error is not None]
+    if not errors:
+        return None
+    error: Mask = np.logical_or.reduce(errors)
+    if isinstance(node, And | Or):
+        decides = isinstance(node, Or)
+        for rows in inner:
+            decided = pc.fill_null(pc.equal(rows.truth, decides), False)
+            error = error & ~np.asarray(decided)
+    return error
+
+
+def _computed(node: Over | Compare, data: Any) -> _Rows | None:
+    """Returns the rows of a condition on the value of a function; None for any other comparison."""
+    match node:
+        case Over(expression, condition):
+            vector = _values(expression, node, data)
+            table = pa.table({RESULT.path[0]: column_of(vector)})
+            return _Rows(truth_of(condition, table), _any(vector.error))
+        case Compare(op, Ref() | Call() as left, Ref() | Call() as right, nan) if isinstance(
+            left, Call
+        ) or isinstance(right, Call):
+            one, two = _values(left, node, data), _values(right, node, data)
+            truth = compare(op, column_of(one), column_of(two), nan)
+            return _Rows(truth, _any(one.error | two.error))
+        case _:
+            return None
+
+
+def _values(expression: Ref | Call, node: Predicate, data: Any) -> Vector:
+    found = rows_of(expression, lambda path: column(data, path), data.num_rows)
+    if found is None:
+        raise _needs_engine(_function_opaque(expression, node))
+    return found
+
+
+def _any(error: Mask) -> Mask | None:
+    return error if error.any() else None
+
+
+def _function_opaque(expression: Ref | Call, node: Predicate) -> Opaque:
+    return Opaque(
+        to_sql(node),
+        tuple(refs_of(expression)),
+        why_not(expression) or "its rows can only be computed by an engine",
+    )
+
+
+def _no_result(predicate: Predicate, count: int) -> PredicateError:
+    return PredicateError(
+        f"`{to_sql(predicate)}` has no result for {count} row{'s' * (count > 1)}: a number is too large for "
+        "its type, a divisor is zero, or a text is no number",
+        hint="use the function's try_ form (try_cast, try_add, …), which is NULL there",
+        rows=count,
+    )
 
 
 def check_evaluable(predicate: Predicate) -> None:
@@ -121,8 +205,16 @@ def check_evaluable(predicate: Predicate) -> None:
         match node:
             case Opaque(condition=None):
                 raise _needs_engine(node)
-            case StartsWith(exact=False, pattern=None):
+            case StartsWith(exact=False, pattern=None, regex=None):
                 raise _needs_engine(_half_known(node))
+            case Over(expression, condition):
+                check_evaluable(condition)
+                if not is_computable(expression):
+                    raise _needs_engine(_function_opaque(expression, node))
+            case Compare(_, left, right):
+                for side in (left, right):
+                    if isinstance(side, Call) and not is_computable(side):
+                        raise _needs_engine(_function_opaque(side, node))
 
     fold(predicate, visit)
 
@@ -172,6 +264,8 @@ def _truth(node: Predicate, inner: tuple[Any, ...], data: Any) -> Any:
             return pa.scalar(value, pa.bool_())
         case Opaque():
             return _opaque(node, data)
+        case Over():
+            raise AssertionError("computed before")
         case Compare() | IsNull() | IsNan() | IsIn() | StartsWith() | BoolRef():
             return _leaf(node, data)
         case _:
@@ -289,6 +383,8 @@ def _array(values: list[Any], dtype: pa.DataType) -> pa.Array:
 def _starts_with(node: StartsWith, values: Any) -> Any:
     if node.exact:
         return pc.starts_with(values, pattern=node.prefix)
+    if node.regex is not None:
+        return pc.match_substring_regex(values, arrow_regex(node.regex))
     if node.pattern is None:
         raise _needs_engine(_half_known(node))
     return pc.match_substring_regex(values, like_regex(node.pattern))

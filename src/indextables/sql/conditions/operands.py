@@ -215,6 +215,12 @@ def read_operand(tokens: Sequence[Token], zone: dt.tzinfo) -> Operand | None:
     return value if reader.at == len(tokens) and isinstance(value, Literal) else None
 
 
+def read_part(tokens: Sequence[Token], zone: dt.tzinfo) -> tuple[Literal | Interval, int]:
+    """Returns the constant these tokens begin with, and how many of them it takes; Unreadable if it is none."""
+    reader = _Reader(tokens, zone)
+    return reader.primary(), reader.at
+
+
 def _plain_literal(tokens: Sequence[Token], zone: dt.tzinfo) -> Literal | None:
     """Returns what long lists are made of, without the reader's way through all precedences."""
     first, last = tokens[0], tokens[-1]

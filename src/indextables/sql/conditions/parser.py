@@ -17,11 +17,14 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
-from indextables.core.predicate.datetimes import session_zone
+from indextables.core.expr.nodes import Condition, call
+from indextables.core.expr.zones import session_zone
 from indextables.core.predicate.like import escape_like, like
 from indextables.core.predicate.nodes import (
+    RESULT,
     And,
     BoolRef,
+    Call,
     Compare,
     CompareOp,
     Constant,
@@ -37,11 +40,14 @@ from indextables.core.predicate.nodes import (
     Predicate,
     Ref,
     StartsWith,
+    over,
 )
+from indextables.core.predicate.regex import matches
 from indextables.core.predicate.tree import flatten, fold
 from indextables.errors import PredicateError
 from indextables.sql.conditions.opaque import opaque
-from indextables.sql.conditions.operands import Token, read_operand, syntax_error, tokenize
+from indextables.sql.conditions.operands import Token, syntax_error, tokenize
+from indextables.sql.conditions.values import read_value
 
 # Comparisons of columns, constants and whole conditions.
 
@@ -73,11 +79,11 @@ _FUNCTIONS: Final[dict[CompareOp, Callable[[Any, Any], bool]]] = {
 
 
 def compare(op: CompareOp, left: Operand, right: Operand) -> Predicate | None:
-    """`left op right` with a column on the left; two constants are compared at once if that is sure."""
+    """`left op right` with a constant on the right; two constants are compared at once if that is sure."""
     match left, right:
-        case Ref(), _:
+        case ((Ref() | Call()), _):
             return Compare(op, left, right)
-        case Literal(), Ref():
+        case Literal(), (Ref() | Call()):
             return Compare(_FLIPPED.get(op, op), right, left)
         case Literal(a), Literal(b):
             return _compare_constants(op, a, b)
@@ -96,9 +102,9 @@ def _compare_constants(op: CompareOp, a: Any, b: Any) -> Predicate | None:
 def is_word_of(operand: Operand, word: str) -> Predicate | None:
     """`operand IS word` for a column or constant."""
     match operand, word:
-        case Ref(), "NULL" | "UNKNOWN":
-            return IsNull(operand)
-        case Ref(), _:
+        case ((Ref() | Call()), "NULL" | "UNKNOWN"):
+            return over(operand, IsNull)
+        case ((Ref() | Call()), _):
             return Compare("<=>", operand, Literal(word == "TRUE"))
         case Literal(value), "NULL":
             return Constant(value is None)
@@ -129,6 +135,9 @@ Nested: TypeAlias = Callable[[int, int], Predicate | None]
 """Reads the condition between two places of the leaf; None if it is nested too deeply."""
 
 _NESTING: Final = frozenset(("(", ")", "[", "]", "CASE", "END"))
+_TESTS: Final = frozenset(
+    {"ISNULL", "ISNOTNULL", "ISNAN", "EQUAL_NULL", "STARTSWITH", "ENDSWITH", "CONTAINS"}
+)
 _PREDICATES: Final = ("IS", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP")
 
 
@@ -174,7 +183,13 @@ class _Leaf:
     nested: Nested
 
     def operand(self, start: int, stop: int) -> Operand | None:
-        return read_operand(self.tokens[start:stop], self.zone)
+        found = read_value(self.tokens, start, stop, self.zone, self.inner)
+        return None if isinstance(found, Condition) else found
+
+    def inner(self, start: int, stop: int) -> Predicate | None:
+        """Returns a condition inside a function; None where a part of it is not understood."""
+        found = self.nested(start, stop)
+        return None if found is None or fold(found, _has_opaque) else found
 
     def condition(self, start: int, stop: int) -> Predicate | None:
         """Returns a condition that is itself an operand: `(a > 1) = TRUE`, `a > 1 IS TRUE`."""
@@ -207,8 +222,10 @@ class _Leaf:
                 found = self._in(subject, at)
             case "BETWEEN":
                 found = self._between(subject, at)
-            case "LIKE":
-                found = self._like(subject, at)
+            case "LIKE" | "ILIKE":
+                found = self._like(subject, at, folded=self.tokens[at].is_word("ILIKE"))
+            case "RLIKE" | "REGEXP":
+                found = self._rlike(subject, at)
             case _:
                 return None
         return Not(found) if negated and found is not None else found
@@ -235,27 +252,54 @@ class _Leaf:
         return {"TRUE": is_true, "FALSE": is_false}.get(word, And((Not(is_true), Not(is_false))))
 
     def _in(self, subject: int, at: int) -> Predicate | None:
-        ref = self.operand(0, subject)
         values = self._list(at + 1, len(self.tokens))
-        if not isinstance(ref, Ref) or values is None:
+        subjects = self._list(0, subject) if self.tokens[0].is_symbol("(") else None
+        if subjects is not None and len(subjects) > 1:
+            return self._tuples_in(subjects, at + 1)
+        found = self.operand(0, subject)
+        if not isinstance(found, Ref | Call) or values is None:
             return None
         literals = tuple([v for v in values if isinstance(v, Literal)])
-        return IsIn(ref, literals) if len(literals) == len(values) else None
+        if len(literals) == len(values):
+            return over(found, lambda ref: IsIn(ref, literals))
+        equal = [compare("=", found, value) for value in values if value is not None]
+        return Or(tuple(equal)) if len(equal) == len(values) else None  # type: ignore[arg-type]
+
+    def _tuples_in(self, subjects: list[Operand | None], start: int) -> Predicate | None:
+        """`(a, b) IN ((1, 2), …)`: tuples are equal where their parts are, NULLs included; it is never NULL."""
+        rows = []
+        for left, right in self._ranges(start, len(self.tokens)) or ():
+            values = self._list(left, right)
+            if values is None or len(values) != len(subjects):
+                return None
+            pairs = zip(subjects, values, strict=True)
+            parts = [
+                compare("<=>", one, two) for one, two in pairs if one is not None and two is not None
+            ]
+            if len(parts) < len(subjects) or any(part is None for part in parts):
+                return None
+            rows.append(And(tuple(parts)))  # type: ignore[arg-type]
+        return Or(tuple(rows)) if rows else None
 
     def _list(self, start: int, stop: int) -> list[Operand | None] | None:
         """Returns the operands between parentheses that enclose everything from start to stop."""
-        inside = self.tokens[start + 1 : stop - 1]
+        ranges = self._ranges(start, stop)
+        return None if ranges is None else [self.operand(left, right) for left, right in ranges]
+
+    def _ranges(self, start: int, stop: int) -> list[tuple[int, int]] | None:
+        """Returns where the parts of a list in parentheses begin and end."""
         if (
             stop - start < 2
             or not self.tokens[start].is_symbol("(")
             or not self.tokens[stop - 1].is_symbol(")")
         ):
             return None
+        inside = self.tokens[start + 1 : stop - 1]
         if not inside:
             return []
         commas = [i for i in _top_level(inside) if inside[i].is_symbol(",")]
         edges = [-1, *commas, len(inside)]
-        return [read_operand(inside[left + 1 : right], self.zone) for left, right in pairwise(edges)]
+        return [(start + 2 + left, start + 1 + right) for left, right in pairwise(edges)]
 
     def _between(self, subject: int, at: int) -> Predicate | None:
         middle = next(
@@ -268,22 +312,36 @@ class _Leaf:
         above, below = compare(">=", value, low), compare("<=", value, high)
         return And((above, below)) if above is not None and below is not None else None
 
-    def _like(self, subject: int, at: int) -> Predicate | None:
-        ref, stop, escape = self.operand(0, subject), len(self.tokens), "\\"
+    def _like(self, subject: int, at: int, *, folded: bool) -> Predicate | None:
+        value, stop, escape = self.operand(0, subject), len(self.tokens), "\\"
         if stop - 2 > at and self.tokens[stop - 2].is_word("ESCAPE"):
             stop, escape = stop - 2, self.tokens[stop - 1].value
         pattern = self.operand(at + 1, stop)
-        if not isinstance(ref, Ref) or not isinstance(pattern, Literal) or len(escape) != 1:
+        if not isinstance(value, Ref | Call) or not isinstance(pattern, Literal) or len(escape) != 1:
             return None
         if pattern.value is None:
             return Constant(None)
-        return like(ref, pattern.value, escape) if isinstance(pattern.value, str) else None
+        if not isinstance(pattern.value, str):
+            return None
+        text = pattern.value
+        if folded:  # what Spark makes of it: both sides in lower case
+            value, text, escape = call("lower", value), text.lower(), escape.lower()
+        return _on_text(value, lambda ref: like(ref, text, escape))
+
+    def _rlike(self, subject: int, at: int) -> Predicate | None:
+        value, pattern = self.operand(0, subject), self.operand(at + 1, len(self.tokens))
+        if not isinstance(value, Ref | Call) or not isinstance(pattern, Literal):
+            return None
+        if not isinstance(pattern.value, str):
+            return Constant(None) if pattern.value is None else None
+        text = pattern.value
+        return _on_text(value, lambda ref: matches(ref, text))
 
     def bare(self) -> Predicate | None:
         operand = self.operand(0, len(self.tokens))
         match operand:
-            case Ref():
-                return BoolRef(operand)
+            case Ref() | Call():
+                return over(operand, BoolRef)
             case Literal(value) if value is None or isinstance(value, bool):
                 return Constant(value)
             case Literal():
@@ -291,24 +349,33 @@ class _Leaf:
         return self._function()
 
     def _function(self) -> Predicate | None:
-        arguments = self._list(1, len(self.tokens)) if len(self.tokens) > 2 else None
+        if len(self.tokens) < 3 or self.tokens[0].keyword not in _TESTS:
+            return None
+        arguments = self._list(1, len(self.tokens))
         match self.tokens[0].keyword, arguments:
-            case "ISNULL", [Ref() as ref]:
-                return IsNull(ref)
-            case "ISNOTNULL", [Ref() as ref]:
-                return Not(IsNull(ref))
-            case "ISNAN", [Ref() as ref]:
-                return IsNan(ref)
-            case "EQUAL_NULL", [Ref() | Literal() as left, Ref() | Literal() as right]:
+            case "ISNULL", [Ref() | Call() as value]:
+                return over(value, IsNull)
+            case "ISNOTNULL", [Ref() | Call() as value]:
+                return Not(over(value, IsNull))
+            case "ISNAN", [Ref() | Call() as value]:
+                return over(value, IsNan)
+            case "EQUAL_NULL", [left, right] if left is not None and right is not None:
                 return compare("<=>", left, right)
-            case "STARTSWITH", [Ref() as ref, Literal(str() | bytes() as prefix)]:
-                return StartsWith(ref, prefix)
-            case "ENDSWITH", [Ref() as ref, Literal(str() as text)]:
-                return like(ref, "%" + escape_like(text))
-            case "CONTAINS", [Ref() as ref, Literal(str() as text)]:
-                return like(ref, f"%{escape_like(text)}%")
+            case "STARTSWITH", [Ref() | Call() as value, Literal(str() | bytes() as prefix)]:
+                return over(value, lambda ref: StartsWith(ref, prefix))
+            case "ENDSWITH", [Ref() | Call() as value, Literal(str() as text)]:
+                return _on_text(value, lambda ref: like(ref, "%" + escape_like(text)))
+            case "CONTAINS", [Ref() | Call() as value, Literal(str() as text)]:
+                return _on_text(value, lambda ref: like(ref, f"%{escape_like(text)}%"))
             case _:
                 return None
+
+
+def _on_text(value: Operand, condition: Callable[[Ref], StartsWith | None]) -> Predicate | None:
+    """Returns a pattern's condition on a value; None where the pattern is not read."""
+    if condition(RESULT) is None or not isinstance(value, Ref | Call):
+        return None
+    return over(value, condition)  # type: ignore[arg-type]
 
 
 def _has_opaque(node: Predicate, inner: tuple[bool, ...]) -> bool:

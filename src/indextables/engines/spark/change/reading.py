@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.core.bind.bind import bind
-from indextables.core.predicate.nodes import Constant, Opaque, Predicate
-from indextables.core.predicate.tree import fold
+from indextables.core.predicate.nodes import Constant, Predicate
+from indextables.core.predicate.tree import fold, is_computed
 from indextables.engines.spark.change.clauses import Scopes, merge_clauses, update_clause
 from indextables.engines.spark.jvm.gateway import column_of, each, jvm_tools
 from indextables.engines.spark.place.tables import SHORT_NAME, SparkTable
@@ -133,7 +133,7 @@ class Reading:
         """Returns whether `where` is the whole condition, and means to us exactly what it means to Spark."""
         if self.operation == "MERGE" or self.where is None or not is_evaluable(self.where):
             return False
-        return not fold(self.where, lambda node, below: isinstance(node, Opaque) or any(below))
+        return not fold(self.where, lambda node, below: is_computed(node) or any(below))
 
     @cached_property
     def where(self) -> Predicate | None:

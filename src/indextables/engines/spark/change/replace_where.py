@@ -12,8 +12,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, SparkSession
 
-from indextables.core.predicate.nodes import Constant, Opaque, Predicate
-from indextables.core.predicate.tree import fold
+from indextables.core.predicate.nodes import Constant, Predicate
+from indextables.core.predicate.tree import fold, is_computed
 from indextables.engines.spark.change.reading import scan_filter
 from indextables.engines.spark.jvm.gateway import column_of
 from indextables.engines.spark.place.tables import SparkTable, open_table, parsed_alike
@@ -82,7 +82,7 @@ def _understood(session: SparkSession, table: SparkTable, column: Column) -> Pre
     if plan.nodeName() == "LocalRelation":
         return Constant(False)  # no row at all can satisfy it
     found = scan_filter(plan)
-    is_opaque = found is None or fold(found, lambda node, below: isinstance(node, Opaque) or any(below))
+    is_opaque = found is None or fold(found, lambda node, below: is_computed(node) or any(below))
     return None if is_opaque else found
 
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from typing import Any, Final, TypeAlias
 
 from py4j.protocol import Py4JError
 
+from indextables.core.expr.nodes import Expression, Mode, call, refs_of
 from indextables.core.predicate.like import like
 from indextables.core.predicate.nodes import (
+    RESULT,
     And,
     BoolRef,
+    Call,
     Compare,
     CompareOp,
     Constant,
@@ -32,6 +35,8 @@ from indextables.core.predicate.nodes import (
     Predicate,
     Ref,
     StartsWith,
+    Unknown,
+    over,
 )
 from indextables.core.predicate.tree import columns_of
 from indextables.core.types import (
@@ -47,6 +52,7 @@ from indextables.core.types import (
     path_text,
     schema_from_json,
 )
+from indextables.engines.spark.scan.functions import Interval, cast_of, function_of, interval_of
 from indextables.engines.spark.scan.literals import literal_of, values_of_set
 from indextables.errors import SchemaError
 
@@ -79,7 +85,7 @@ class Column:
         return self.cast or self.field.type
 
 
-_Part: TypeAlias = Column | Literal | Predicate
+_Part: TypeAlias = Column | Literal | Call | Unknown | Interval | Predicate
 """What a node means to the one above it; an Opaque may stand for a value that cannot be read, too."""
 
 Node: TypeAlias = Mapping[str, Any]
@@ -143,14 +149,54 @@ def _read(nodes: Sequence[Node], expression: Any) -> _Part:
 def _combine(frame: _Frame, expression: Any) -> _Part:
     """Returns the meaning of a node whose children are read; Opaque where there is none for us."""
     try:
-        part = _READERS.get(frame.kind, _unreadable)(frame, expression)
+        part = _READERS.get(frame.kind, _function)(frame, expression)
+        if part is None and frame.kind in _CHOICES:
+            part = _function(frame, expression)
     except (Py4JError, LookupError, ValueError, TypeError, SchemaError):
         part = None
     return _opaque(frame) if part is None else part
 
 
-def _unreadable(_frame: _Frame, _expression: Any) -> _Part | None:
-    return None
+# --- functions
+
+_CHOICES: Final = frozenset({"If", "CaseWhen", "Coalesce"})
+
+
+def _function(frame: _Frame, expression: Any) -> _Part | None:
+    """Returns a function of the table; None where this is none, or stands on what is not understood."""
+    parts = [_value(part) for part in frame.parts]
+    if any(part is None or isinstance(part, Unknown) for part in parts):
+        return None
+    types = [_type_of(part) for part in frame.parts]
+    jvm = lambda: _jvm_node(frame, expression)  # noqa: E731
+    return function_of(frame.kind, frame.node, parts, types, jvm)  # type: ignore[arg-type]
+
+
+def _value(part: _Part) -> Expression | Interval | None:
+    """Returns what a part is as an argument of a function; None for what is not understood."""
+    match part:
+        case Column(ref, Field(type=source), cast) as column:
+            if not is_orderable(source, column.field.metadata):
+                return None
+            return ref if cast is None else call("cast", ref, type=cast, mode=Mode.LEGACY)
+        case Opaque():
+            return None
+        case _:
+            return part
+
+
+def _type_of(part: _Part) -> DataType | None:
+    match part:
+        case Column() | Literal() | Call():
+            return part.type
+        case _:
+            return None
+
+
+def _side(part: _Part) -> Ref | Call | Literal | None:
+    """Returns a part as a side of a comparison."""
+    found = _value(part)
+    return found if isinstance(found, Ref | Call | Literal) else None
 
 
 def _opaque(frame: _Frame) -> Opaque:
@@ -167,6 +213,10 @@ def _text(part: _Part) -> str:
             return "NULL" if value is None else repr(value)
         case Opaque(text):
             return text
+        case Call(function, arguments):
+            return f"{function}({', '.join(_text(argument) for argument in arguments)})"  # type: ignore[arg-type]
+        case Ref(path):
+            return path_text(path)
         case _:
             return type(part).__name__.lower()
 
@@ -177,8 +227,10 @@ def _columns(parts: Sequence[_Part]) -> tuple[FieldPath, ...]:
         match part:
             case Column(ref):
                 found[ref.path] = None
-            case Literal():
+            case Literal() | Interval():
                 continue
+            case Call() | Unknown():
+                found.update(dict.fromkeys(refs_of(part)))
             case _:
                 found.update(dict.fromkeys(columns_of(part)))
     return tuple(found)
@@ -191,6 +243,10 @@ def _condition(part: _Part) -> Predicate:
             return BoolRef(ref) if column.type == _BOOLEAN else Opaque(path_text(ref.path), (ref.path,))
         case Literal(value):
             return Constant(value) if value is None or isinstance(value, bool) else Opaque(repr(value))
+        case Call() | Unknown():
+            return over(part, BoolRef)
+        case Interval():
+            return Opaque("an interval")
         case _:
             return part
 
@@ -237,8 +293,21 @@ def _struct_field(frame: _Frame, _: Any) -> _Part | None:
 _LONG_AS_DOUBLE: Final = (PrimitiveType("long"), PrimitiveType("double"))
 
 
-def _cast(frame: _Frame, _: Any) -> _Part | None:
-    """Returns a column under a cast that keeps its order; the cast stays known, and one over another is opaque.
+def _cast(frame: _Frame, expression: Any) -> _Part | None:
+    """Returns a column under a cast that keeps its order, or the function `cast` of any other value."""
+    simple = _simple_cast(frame)
+    if simple is not None:
+        return simple
+    target = _field_from_json(json.dumps({"name": "cast", "type": frame.node["dataType"]}))
+    value = _side(frame.parts[0])
+    if value is None or target.metadata:
+        return None
+    jvm = lambda: _jvm_node(frame, expression)  # noqa: E731
+    return cast_of(value, _type_of(frame.parts[0]), target.type, frame.node, jvm)  # type: ignore[return-value]
+
+
+def _simple_cast(frame: _Frame) -> Column | None:
+    """Returns a column under a cast that keeps its order; the cast stays known.
 
     What is compared with it decides: constants are of the type cast to, and two columns that are rounded
     are not equal where their values are.
@@ -255,6 +324,8 @@ def _cast(frame: _Frame, _: Any) -> _Part | None:
 
 
 def _literal(frame: _Frame, expression: Any) -> _Part | None:
+    if (interval := interval_of(frame.node)) is not None:
+        return interval
     return literal_of(frame.node, lambda: _jvm_node(frame, expression))
 
 
@@ -290,6 +361,10 @@ def _compare(frame: _Frame, _: Any) -> _Part | None:
     match frame.parts:
         case [Column() as left, Column() as right] if _is_exact(left) and _is_exact(right):
             return Compare(op, left.ref, right.ref) if left.type == right.type else None
+        case [Column() | Call() as left, Column() | Call() as right]:
+            return _compare_values(op, left, right)
+        case [Call() as left, Literal() as right] | [Literal() as right, Call() as left]:
+            return _compare_values(op, *frame.parts)
         case [Column() as left, Literal() as right] if _is_among(left, right):
             return Compare(op, left.ref, right)
         case [Literal() as left, Column() as right] if _is_among(right, left):
@@ -304,8 +379,15 @@ def _compare(frame: _Frame, _: Any) -> _Part | None:
             return None
 
 
+def _compare_values(op: CompareOp, left: _Part, right: _Part) -> Predicate | None:
+    one, two = _side(left), _side(right)
+    return None if one is None or two is None else Compare(op, one, two)
+
+
 def _in(frame: _Frame, _: Any) -> _Part | None:
     match frame.parts:
+        case [Call() as value, *values] if all(isinstance(v, Literal) for v in values):
+            return over(value, lambda ref: IsIn(ref, tuple(values)))  # type: ignore[arg-type]
         case [Column() as column, *values]:
             literals = tuple(v for v in values if isinstance(v, Literal) and _is_among(column, v))
             return IsIn(column.ref, literals) if len(literals) == len(values) else None
@@ -315,6 +397,11 @@ def _in(frame: _Frame, _: Any) -> _Part | None:
 
 def _in_set(frame: _Frame, expression: Any) -> _Part | None:
     match frame.parts:
+        case [Call() as value]:
+            in_set = _jvm_node(frame, expression)
+            kind = _field_from_json(f'{{"name": "set", "type": {in_set.child().dataType().json()}}}')
+            members = None if kind.metadata else values_of_set(in_set, kind.type)
+            return None if members is None else over(value, lambda ref: IsIn(ref, members))
         case [Column() as column] if _is_comparable(column):
             # The members are of the type cast to: a time among them is no day of a date.
             values = values_of_set(_jvm_node(frame, expression), column.type)
@@ -325,6 +412,8 @@ def _in_set(frame: _Frame, expression: Any) -> _Part | None:
 
 def _starts_with(frame: _Frame, _: Any) -> _Part | None:
     match frame.parts:
+        case [Call() as value, Literal(str() as prefix)]:
+            return over(value, lambda ref: StartsWith(ref, prefix))
         case [Column(ref, cast=None) as column, Literal(str() as prefix)] if column.type == _STRING:
             return StartsWith(ref, prefix) if _is_comparable(column) else None
         case _:
@@ -333,6 +422,9 @@ def _starts_with(frame: _Frame, _: Any) -> _Part | None:
 
 def _like(frame: _Frame, expression: Any) -> _Part | None:
     match frame.parts:
+        case [Call() as value, Literal(str() as pattern)]:
+            found = like(RESULT, pattern, _jvm_node(frame, expression).escapeChar())
+            return None if found is None else over(value, lambda ref: replace(found, ref=ref))
         case [Column(ref, cast=None) as column, Literal(str() as pattern)] if column.type == _STRING:
             # JSON shows no escape character even where the query names one.
             escape = _jvm_node(frame, expression).escapeChar()
@@ -345,6 +437,8 @@ def _is_nan(frame: _Frame, _: Any) -> _Part | None:
     match frame.parts:
         case [Column(ref, Field(type=kind))] if is_float(kind):
             return IsNan(ref)
+        case [Call() as value]:
+            return over(value, IsNan)
         case _:
             return None
 
@@ -353,6 +447,8 @@ def _is_null(frame: _Frame, _: Any) -> _Part | None:
     match frame.parts:
         case [Column(ref, cast=None)]:
             return IsNull(ref)
+        case [Call() as value]:
+            return over(value, IsNull)
         case _:
             return None
 
@@ -383,8 +479,21 @@ def _choice(test: Predicate, then: Predicate, otherwise: Predicate) -> Predicate
     return Or((And((chosen, then)), And((Not(chosen), otherwise))))
 
 
-def _conditional(frame: _Frame, _: Any) -> _Part:
+def _is_truth(part: _Part) -> bool:
+    """Returns whether a part is a condition: what has no value of its own, TRUE, FALSE or NULL."""
+    match part:
+        case Column() | Literal():
+            return part.type == _BOOLEAN
+        case Call() | Unknown() | Interval():
+            return False
+        case _:
+            return True
+
+
+def _conditional(frame: _Frame, _: Any) -> _Part | None:
     """IF and CASE over conditions: pairs of test and value, then what holds otherwise."""
+    if not all(map(_is_truth, (*frame.parts[1::2], *frame.parts[len(frame.parts) // 2 * 2 :]))):
+        return None
     parts = [_condition(part) for part in frame.parts]
     otherwise = parts.pop() if len(parts) % 2 else Constant(None)
     pairs = list(zip(parts[::2], parts[1::2], strict=True))

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from indextables.core.predicate.datetimes import date_literal, parse_date, timestamp_literal
+from indextables.core.expr.datetimes import date_literal, parse_date, timestamp_literal
 from indextables.core.predicate.nodes import Literal
 from indextables.core.types import INTEGERS, DataType, DecimalType, PrimitiveType, schema_from_json
 from indextables.engines.spark.jvm.gateway import jvm_tools

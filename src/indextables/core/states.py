@@ -165,19 +165,30 @@ def without(universe: States, taken: States) -> States:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """For which states a condition may be TRUE, FALSE and NULL; inexact ones overlap."""
+    """For which states a condition may be TRUE, FALSE and NULL, and may raise; inexact ones overlap."""
 
     true: States
     false: States
     null: States
+    error: States = NOTHING
 
     def __invert__(self) -> Truth:
-        return Truth(self.false, self.true, self.null)
+        return Truth(self.false, self.true, self.null, self.error)
 
     @property
     def not_true(self) -> States:
         """For which states the condition may be FALSE or NULL."""
         return any_of([self.false, self.null])
+
+    @property
+    def not_surely_true(self) -> States:
+        """For which states the condition may be anything but TRUE: an error is another outcome."""
+        return self.not_true if self.error.is_empty else any_of([self.not_true, self.error])
+
+    @property
+    def needed(self) -> States:
+        """For which states a row has to be read: it may be wanted, or raise as it would anywhere else."""
+        return self.true if self.error.is_empty else any_of([self.true, self.error])
 
 
 def conjunction(parts: Sequence[Truth]) -> Truth:
@@ -189,7 +200,16 @@ def conjunction(parts: Sequence[Truth]) -> Truth:
         true=all_of([p.true for p in parts]),
         false=any_of([p.false for p in parts]),
         null=all_of([nowhere_false, any_of([p.null for p in parts])]),
+        error=_errors(parts),
     )
+
+
+def _errors(parts: Sequence[Truth]) -> States:
+    """Returns where an AND may raise: some part may, and none is surely FALSE."""
+    if all(p.error.is_empty for p in parts):
+        return NOTHING
+    not_false = all_of([any_of([p.true, p.null, p.error]) for p in parts])
+    return all_of([not_false, any_of([p.error for p in parts])])
 
 
 def disjunction(parts: Sequence[Truth]) -> Truth:

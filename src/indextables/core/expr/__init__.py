@@ -1,0 +1,1 @@
+"""Expressions: values computed from columns, and what is known of each function that computes them."""

@@ -1,0 +1,277 @@
+"""What a function makes of one argument: pieces on which it is monotone, and what lies outside of them.
+
+Rows, preimage and range follow from this one definition; nothing is inverted by hand. Values are ordinals:
+integers that sort as the values do (`core.states`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, Protocol, TypeAlias
+from typing import Literal as OneOf
+
+import numpy as np
+import numpy.typing as npt
+
+from indextables.core.states import (
+    EMPTY,
+    Cuts,
+    Ordinals,
+    States,
+    union,
+)
+
+Array: TypeAlias = Any
+"""A numpy array of ordinals: int64, or Python's integers where 64 bits are too few."""
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Kind: TypeAlias = OneOf["null", "nan", "error"]
+"""A state that is no value, or an error."""
+
+Outcome: TypeAlias = Kind | int
+"""What a state becomes: a value (its ordinal), or one of the states that are none."""
+
+_MOST_INTERVALS: Final = 100_000
+"""A preimage of more intervals is not searched for: each piece then counts as a whole."""
+
+
+class Image(Protocol):
+    """What a function of one argument does to it, all other arguments being constant."""
+
+    @property
+    def argument(self) -> Ordinals:
+        """Returns the space of the argument."""
+        ...
+
+    @property
+    def result(self) -> Ordinals:
+        """Returns the space of the result."""
+        ...
+
+    @property
+    def exact(self) -> bool:
+        """Returns whether preimages hold no state too many."""
+        ...
+
+    def preimage(self, wanted: States) -> States:
+        """Returns the states of the argument whose result may be one of these states."""
+        ...
+
+    def errors(self) -> States:
+        """Returns the states of the argument that may raise an error."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """A function that is monotone on each of its pieces, `first[i]` to `last[i]`, sorted and apart.
+
+    >>> from indextables.core.states import space_of
+    >>> long = space_of(PrimitiveType("long"))
+    >>> ends = np.array([-(2**62), 2000]), np.array([1999, 2**62])
+    >>> Pieces(long, long, *ends, lambda x: abs(x - 2000)).preimage(States((0, 50))).cuts
+    (1951, 2050)
+    """
+
+    argument: Ordinals
+    result: Ordinals
+    first: Array
+    last: Array
+    f: Callable[[Array], Array]
+    null: Cuts = EMPTY
+    """Values of the argument whose result is NULL."""
+    nan: Cuts = EMPTY
+    error: Cuts = EMPTY
+    anything: Cuts = EMPTY
+    """Values that nothing is known of: the result may be any state, or an error."""
+    of_nan: Outcome = "nan"
+    of_null: Outcome = "null"
+    exact: bool = True
+
+    def preimage(self, wanted: States) -> States:
+        """Returns the states of the argument whose result is, or may be, one of these states."""
+        found = [self.anything] if self.anything else []
+        if wanted.cuts:
+            whole = wanted.cuts == self.result.universe
+            found.append(self._everywhere() if whole else self._values(wanted.cuts))
+        if wanted.null:
+            found.append(self.null)
+        if wanted.nan:
+            found.append(self.nan)
+        return States(
+            union(found) if found else EMPTY,
+            null=_is_among(self.of_null, wanted),
+            nan=self.argument.values.nan and _is_among(self.of_nan, wanted),
+        )
+
+    def errors(self) -> States:
+        """Returns the states of the argument that raise an error, or may."""
+        cuts = union([self.error, self.anything]) if self.error or self.anything else EMPTY
+        nan = self.argument.values.nan and self.of_nan == "error"
+        return States(cuts, null=self.of_null == "error", nan=nan)
+
+    def _everywhere(self) -> Cuts:
+        return _cuts(self.first, self.last)
+
+    def _values(self, cuts: Cuts) -> Cuts:
+        pairs = list(zip(cuts[::2], cuts[1::2], strict=True))
+        low, high = self._ends
+        near = [np.flatnonzero((low <= end - 1) & (high >= start)) for start, end in pairs]
+        if sum(map(len, near)) > _MOST_INTERVALS and len(pairs) > 1:
+            touched = np.unique(np.concatenate(near))
+            return _cuts(self.first[touched], self.last[touched])
+        if not (count := [len(at) for at in near]) or not sum(count):
+            return EMPTY
+        dtype = self.f(self.first[:1]).dtype
+        starts = np.repeat(np.array([start for start, _ in pairs], dtype), count)
+        # the cut 2**63 is no int64
+        mosts = np.repeat(np.array([end - 1 for _, end in pairs], dtype), count)
+        return self._within(np.concatenate(near), starts, mosts)
+
+    @cached_property
+    def _ends(self) -> tuple[Array, Array]:
+        """Returns the least and the greatest value on each piece."""
+        one, two = self.f(self.first), self.f(self.last)
+        return np.minimum(one, two), np.maximum(one, two)
+
+    def _within(self, near: Array, starts: Array, mosts: Array) -> Cuts:
+        """Returns where f is from `starts[i]` to `mosts[i]` on the piece `near[i]`, which touches that."""
+        low, high = self._ends
+        first, last = self.first[near].copy(), self.last[near].copy()
+        cut = np.flatnonzero((low[near] < starts) | (high[near] > mosts))
+        if cut.size:
+            begin, stop, start, most = first[cut], last[cut], starts[cut], mosts[cut]
+            rising = self.f(stop) >= self.f(begin)
+
+            def begun(x: Array) -> Any:
+                y = self.f(x)
+                return np.where(rising, y >= start, y <= most)
+
+            def over(x: Array) -> Any:
+                y = self.f(x)
+                return np.where(rising, y > most, y < start)
+
+            first[cut], none = _search(begin, stop, begun)
+            after, to_the_end = _search(begin, stop, over)
+            last[cut] = np.where(to_the_end, stop, after - 1)
+            some = np.ones(len(first), np.bool_)
+            some[cut] = ~none & (to_the_end | (after > first[cut]))
+            first, last = first[some], last[some]
+        order = np.argsort(first, kind="stable")
+        return _cuts(first[order], last[order])
+
+    # Rows and ranges.
+
+    def rows(self, x: Array) -> tuple[Array, dict[Kind, Mask]]:
+        """Returns the results for values of the argument, and which of them are no value."""
+        outside: dict[Kind, Mask] = {}
+        kinds: list[tuple[Kind, Cuts]] = [("null", self.null), ("nan", self.nan), ("error", self.error)]
+        kinds.append(("error", self.anything))
+        for kind, cuts in kinds:
+            if cuts:
+                hit = _inside(x, cuts)
+                outside[kind] = outside[kind] | hit if kind in outside else hit
+        if not outside:
+            return self.f(x), outside
+        # f is asked only where it is defined
+        defined = ~np.logical_or.reduce(list(outside.values()))
+        some = self.first[0] if len(self.first) else 0
+        return self.f(np.where(defined, x, some)), outside
+
+    def ranges(self, low: Array, high: Array) -> tuple[Array, Array, Mask]:
+        """Returns the least and the greatest result between two arguments, and whether there is any."""
+        if not len(self.first):
+            return low, high, np.zeros(len(low), np.bool_)
+        one = np.minimum(np.searchsorted(self.last, low), len(self.last) - 1)
+        two = np.maximum(np.searchsorted(self.first, high, side="right") - 1, 0)
+        begin, end = np.maximum(low, self.first[one]), np.minimum(high, self.last[two])
+        there = (one <= two) & (begin <= end)
+        begin, end = np.where(there, begin, self.first[one]), np.where(there, end, self.first[one])
+        many, two = there & (one < two), np.where(there, two, one)
+        ends = [self.f(begin), self.f(end)]
+        ends += [
+            self.f(np.where(many, self.last[one], begin)),
+            self.f(np.where(many, self.first[two], end)),
+        ]
+        least, most = np.minimum.reduce(ends), np.maximum.reduce(ends)
+        inner = many & (two - one > 1)
+        if inner.any():
+            below, above = self._between(one[inner] + 1, two[inner] - 1)
+            least[inner] = np.minimum(least[inner], below)
+            most[inner] = np.maximum(most[inner], above)
+        return least, most, there
+
+    def _between(self, one: Array, two: Array) -> tuple[Array, Array]:
+        """Returns the least and greatest value on the pieces from one to two, by a sparse table."""
+        level = np.log2(two - one + 1).astype(np.int64)
+        least, most = self._table
+        start = two - (1 << level) + 1
+        below = np.minimum(least[level, one], least[level, start])
+        return below, np.maximum(most[level, one], most[level, start])
+
+    @cached_property
+    def _table(self) -> tuple[Array, Array]:
+        least, most = ([end] for end in self._ends)
+        width, count = 1, len(self.first)
+        while 2 * width <= count:
+            for rows, join in ((least, np.minimum), (most, np.maximum)):
+                row = rows[-1].copy()
+                row[:-width] = join(rows[-1][:-width], rows[-1][width:])
+                rows.append(row)
+            width *= 2
+        return np.array(least), np.array(most)
+
+
+def _search(first: Array, last: Array, holds: Callable[[Array], Mask]) -> tuple[Array, Mask]:
+    """Returns for each pair the least x from first to last that holds, and whether there is none.
+
+    Where one holds, all after it must, up to the last.
+    """
+    low, high = first, last
+    while (open_ := low < high).any():
+        # the sum of two int64 may be none
+        middle = (low >> 1) + (high >> 1) + (low & high & 1)
+        yes = holds(middle)
+        high = np.where(open_ & yes, middle, high)
+        low = np.where(open_ & ~yes, middle + 1, low)
+    return low, ~holds(low)
+
+
+def first_where(first: Array, last: Array, holds: Callable[[Array], Mask]) -> list[int]:
+    """Returns for each pair the least x from first to last that holds, else the one after the last."""
+    low, none = _search(first, last, holds)
+    return [int(x) + int(missing) for x, missing in zip(low.tolist(), none.tolist(), strict=True)]
+
+
+def _cuts(first: Array, last: Array) -> Cuts:
+    """Returns sorted intervals, given by their ends, as cuts; those that touch are one."""
+    if not len(first):
+        return EMPTY
+    apart = np.flatnonzero(first[1:] - 1 != last[:-1])
+    starts = first[np.append([0], apart + 1)].tolist()
+    ends = last[np.append(apart, [len(last) - 1])].tolist()
+    return tuple(cut for start, end in zip(starts, ends, strict=True) for cut in (start, end + 1))
+
+
+def _is_among(outcome: Outcome, wanted: States) -> bool:
+    if isinstance(outcome, str):
+        return (outcome == "null" and wanted.null) or (outcome == "nan" and wanted.nan)
+    return any(
+        start <= outcome < end for start, end in zip(wanted.cuts[::2], wanted.cuts[1::2], strict=True)
+    )
+
+
+def _inside(x: Array, cuts: Cuts) -> Mask:
+    hit = np.zeros(len(x), np.bool_)
+    for start, end in zip(cuts[::2], cuts[1::2], strict=True):
+        hit |= (x >= start) & (x <= end - 1)
+    return hit
+
+
+def reaches(low: Array, high: Array, cuts: Cuts) -> Mask:
+    """Returns whether a value between two ordinals is in the set."""
+    hit = np.zeros(len(low), np.bool_)
+    for start, end in zip(cuts[::2], cuts[1::2], strict=True):
+        hit |= (low <= end - 1) & (high >= start)
+    return hit

@@ -1,0 +1,217 @@
+"""Time zones as arrays: when their offsets change, and which instant a local time is.
+
+A zone's rules are Java's or Python's, which differ for old times in a hundred zones: so a zone knows where
+its rules come from, and Spark's adapter brings the JVM's.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+from zoneinfo import TZPATH, ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+import numpy.typing as npt
+
+from indextables.errors import PredicateError
+
+Micros = npt.NDArray[np.int64]
+
+_SECOND: Final = 1_000_000
+_CYCLE: Final = 146_097 * 86_400
+"""Seconds after which the calendar, weekdays included, repeats: 400 years."""
+_END: Final = 253_402_300_800
+"""The year 10000, in seconds: nothing is known of what a zone with changing offsets does then."""
+_FIRST, _LAST = -(2**63), 2**63 - 1
+_DAY: Final = 86_400 * _SECOND
+_OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?)(?::(\d\d)(?::(\d\d))?)?", re.ASCII)
+
+
+@lru_cache(maxsize=256)
+def find_zone(name: str) -> dt.tzinfo | None:
+    """Returns the zone of that name or fixed offset, None if there is no such zone."""
+    if name.upper() in {"Z", "UTC", "GMT", "UT"}:
+        return dt.UTC
+    if found := _OFFSET.fullmatch(name):
+        hours, minutes, seconds = (int(part or 0) for part in found.group(2, 3, 4))
+        if hours > 18 or minutes > 59 or seconds > 59:
+            return None
+        offset = dt.timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        return dt.timezone(-offset if found[1] == "-" else offset)
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
+def session_zone(name: str) -> dt.tzinfo:
+    """Returns the zone that local times without one are read in, or PredicateError."""
+    zone = find_zone(name) if isinstance(name, str) else None
+    if zone is None:
+        raise PredicateError(
+            f"no time zone is called {name!r}",
+            hint="use a name such as UTC, Europe/Berlin or +02:00; named zones need the system's time "
+            "zone files or the package tzdata",
+            timezone=name,
+        )
+    return zone
+
+
+def is_fixed(zone: dt.tzinfo) -> bool:
+    """Returns whether the zone's offset never changes, so that local order is the order of instants."""
+    return isinstance(zone, dt.timezone)
+
+
+@dataclass(frozen=True, slots=False)
+class Zone:
+    """A time zone: from `starts[i]` on, local times are `offsets[i]` microseconds ahead of UTC.
+
+    >>> zone_of("Asia/Kathmandu").to_local(np.array([0])) // 1_000_000
+    array([19800])
+    """
+
+    name: str
+    rules: str = "python"
+    """Whose rules these are; zones of one name but other rules are different zones."""
+    starts: Micros = field(default_factory=lambda: np.array([_FIRST]), compare=False, repr=False)
+    offsets: Micros = field(default_factory=lambda: np.array([0]), compare=False, repr=False)
+
+    @property
+    def known_until(self) -> int | None:
+        """Returns the last instant these offsets are known for; None: there is no end."""
+        return None if len(self.starts) == 1 else _END * _SECOND - 2 * _DAY
+
+    def offset_at(self, micros: Any) -> Micros:
+        """Returns how far local time is ahead of UTC at these instants."""
+        found: Micros = self.offsets[np.searchsorted(self.starts, micros, side="right") - 1]
+        return found
+
+    def to_local(self, micros: Any) -> Micros:
+        """Returns the local time of instants, as microseconds since 1970-01-01 on a clock there."""
+        return micros + self.offset_at(micros)  # type: ignore[no-any-return]
+
+    @cached_property
+    def local_starts(self) -> Micros:
+        """Returns the local times from which each offset is the one a local time without a zone gets.
+
+        A time that a clock change skips moves forward by the gap; one that happens twice is the first.
+        So the offset before a change holds until the later of its two readings of the clock.
+        """
+        if len(self.starts) == 1:
+            return self.starts
+        later = np.maximum(self.offsets[1:], self.offsets[:-1])
+        return np.append(self.starts[:1], np.maximum.accumulate(self.starts[1:] + later))
+
+    def to_instant(self, local: Any, preferred: Any = None) -> Micros:
+        """Returns the instants of local times; of one that happens twice, that of the preferred offset."""
+        offsets = self.offsets[np.searchsorted(self.local_starts, local, side="right") - 1]
+        found: Micros = local - offsets
+        if preferred is None:
+            return found
+        wanted: Micros = local - preferred
+        return np.where(self.offset_at(wanted) == preferred, wanted, found)
+
+
+def fixed_zone(offset_micros: int) -> Zone:
+    """Returns a zone whose offset never changes."""
+    name = str(dt.timezone(dt.timedelta(microseconds=offset_micros)))
+    return Zone(name, "fixed", offsets=np.array([offset_micros]))
+
+
+UTC: Final = fixed_zone(0)
+
+
+def zone_from_changes(
+    name: str,
+    rules: str,
+    before: int,
+    changes: Sequence[tuple[int, int]],
+    cycle: Sequence[tuple[int, int]],
+) -> Zone:
+    """Returns the zone of its changes: seconds at which an offset, in seconds, begins.
+
+    `cycle` are the changes of the 400 years after the last of them, which repeat for ever.
+    """
+    turns = round((_END - cycle[0][0]) / _CYCLE) + 1 if cycle else 0
+    repeated = [(at + turn * _CYCLE, offset) for turn in range(turns) for at, offset in cycle]
+    known = [(at, offset) for at, offset in (*changes, *repeated) if at < _END]
+    if not known:
+        return fixed_zone(before * _SECOND)
+    starts = np.array([_FIRST, *(at * _SECOND for at, _ in known)])
+    return Zone(name, rules, starts, np.array([before, *(offset for _, offset in known)]) * _SECOND)
+
+
+@lru_cache(maxsize=256)
+def zone_of(name: str) -> Zone:
+    """Returns a zone by the rules Python has; PredicateError if there is none of that name."""
+    zone = session_zone(name)
+    if isinstance(zone, dt.timezone):
+        return fixed_zone(zone.utcoffset(None) // dt.timedelta(microseconds=1))
+    before, changes = _read_changes(name)
+    offset = lambda second: _offset(zone, second)  # noqa: E731
+    last = changes[-1][0] if changes else 0
+    return zone_from_changes(name, "python", before, changes, _cycle(offset, last))
+
+
+def _read_changes(name: str) -> tuple[int, list[tuple[int, int]]]:
+    """Returns the offset before all changes, and the changes a zone file lists (RFC 8536)."""
+    data = _zone_file(name)
+    block = 44 + _block_size(data, 0, width=4)
+    times, kinds = struct.unpack_from(">ll", data, block + 32)
+    at = block + 44
+    instants = struct.unpack_from(f">{times}q", data, at)
+    chosen = data[at + 8 * times : at + 9 * times]
+    start = at + 9 * times
+    offsets = [struct.unpack_from(">lB", data, start + 6 * i) for i in range(kinds)]
+    before = next((offset for offset, is_dst in offsets if not is_dst), offsets[0][0])
+    found = [(second, offsets[kind][0]) for second, kind in zip(instants, chosen, strict=True)]
+    # the oldest files begin with a change at the big bang
+    first = [offset for second, offset in found if second < -(2**55)]
+    return (first[-1] if first else before), [pair for pair in found if pair[0] >= -(2**55)]
+
+
+def _block_size(data: bytes, at: int, width: int) -> int:
+    counts: tuple[int, ...] = struct.unpack_from(">6l", data, at + 20)
+    universal, standard, leaps, times, kinds, chars = counts
+    return times * (width + 1) + kinds * 6 + chars + leaps * (width + 4) + standard + universal
+
+
+def _zone_file(name: str) -> bytes:
+    for folder in TZPATH:
+        path = Path(folder, name)
+        if path.is_file():
+            return path.read_bytes()
+    package = resources.files("tzdata.zoneinfo").joinpath(*name.split("/"))
+    return package.read_bytes()
+
+
+def _offset(zone: dt.tzinfo, second: int) -> int:
+    at = dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(seconds=second)
+    found = at.astimezone(zone).utcoffset()
+    assert found is not None
+    return found // dt.timedelta(seconds=1)
+
+
+def _cycle(offset: Callable[[int], int], last: int) -> list[tuple[int, int]]:
+    """Returns the changes of the 400 years after the last one listed, found by looking every ten days."""
+    step, found = 10 * 86_400, []
+    start, known = last + 1, offset(last + 1)
+    if all(offset(start + month * 3 * step) == known for month in range(30)):
+        return []
+    for at in range(start, start + _CYCLE, step):
+        after = min(at + step, start + _CYCLE)
+        if (new := offset(after)) != known:
+            low, high = at, after
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if offset(middle) == known else (low, middle)
+            found.append((high, new))
+            known = new
+    return found

@@ -1,0 +1,173 @@
+"""Every entry of the function table: preimages and ranges against its own rows, at edges and at random."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from indextables.core.expr.evaluate import chain_of, range_of, rows_of
+from indextables.core.expr.functions import FUNCTIONS, Range
+from indextables.core.expr.nodes import Call
+from indextables.core.expr.vectors import column_of, is_text
+from indextables.core.expr.zones import Zone, zone_of
+from indextables.core.states import States, holds, space_of
+from indextables.core.types import DataType, DecimalType, PrimitiveType
+from support.expressions import edges, samples
+
+ZONES = ("UTC", "America/New_York", "Asia/Kathmandu", "America/Havana")
+CASES = list(samples())
+
+
+def _outcomes(call: Call, values: list[Any], dtype: DataType) -> list[Any]:
+    """Returns for each value the ordinal of its result, or 'null', 'nan', 'error'."""
+    import pyarrow as pa
+
+    from indextables.core.types import type_to_arrow
+
+    array = (
+        pa.array(values, pa.int32()).cast(pa.date32())
+        if dtype == PrimitiveType("date")
+        else pa.array(values, type_to_arrow(dtype))
+    )
+    vector = rows_of(call, lambda _: array, len(values))
+    if vector is None:
+        pytest.skip("only an engine computes it")
+    found: list[Any] = []
+    results = column_of(vector).to_pylist() if is_text(vector.type) else vector.values.tolist()
+    space = space_of(vector.type)
+    for row, result in enumerate(results):
+        kind = next((k for k in ("error", "null", "nan") if getattr(vector, k)[row]), None)
+        found.append(kind or (space.ordinal(result) if is_text(vector.type) else result))
+    return found
+
+
+def _is_in(outcome: Any, states: States) -> bool:
+    if outcome == "null":
+        return states.null
+    if outcome == "nan":
+        return states.nan
+    return outcome != "error" and holds(states.cuts, outcome)
+
+
+def _state(value: Any, dtype: DataType) -> Any:
+    if value is None:
+        return "null"
+    if isinstance(value, float) and math.isnan(value):
+        return "nan"
+    return space_of(dtype).ordinal(value)
+
+
+def _wanted(outcomes: list[Any], result: DataType, rng: random.Random) -> States:
+    space = space_of(result)
+    known = sorted({o for o in outcomes if not isinstance(o, str)})
+    first, end = space.universe
+    cuts = set()
+    for _ in range(rng.choice((2, 2, 4))):
+        cut = rng.choice([first, end, *known]) if known else rng.choice([first, end])
+        if isinstance(cut, int):
+            cut = min(max(cut + rng.choice((-1, 0, 0, 1)), first), end)
+        cuts.add(cut)
+    ordered = sorted(cuts)
+    return States(
+        tuple(ordered[: len(ordered) // 2 * 2]),
+        rng.random() < 0.5,
+        space.values.nan and rng.random() < 0.5,
+    )
+
+
+@pytest.mark.parametrize(("function", "sample"), CASES, ids=lambda case: str(case)[:60])
+@settings(max_examples=max(4, settings.default.max_examples // 10))
+@given(seed=st.integers(0, 2**32))
+def test_a_preimage_holds_every_value_that_leads_to_a_wanted_result(
+    function: str, sample: Any, seed: int
+) -> None:
+    """Where it says it is exact, it holds no other value between the bounds of the splits."""
+    rng = random.Random(seed)
+    call, dtype = _drawn(function, sample, rng)
+    values = edges(dtype, rng)
+    outcomes = _outcomes(call, values, dtype)
+    states = [_state(value, dtype) for value in values]
+    ordinals = sorted(s for s in states if not isinstance(s, str))
+    windows = None if is_text(dtype) or rng.random() < 0.2 else _windows(ordinals, rng)
+    chain = chain_of(call, lambda _: windows)
+    if chain is None:
+        return
+    assert call.type is not None
+    for _ in range(5):
+        wanted = _wanted(outcomes, call.type, rng)
+        found, errors = chain.preimage(wanted), chain.errors()
+        for state, outcome, value in zip(states, outcomes, values, strict=True):
+            if outcome == "error":
+                assert _is_in(state, errors), (value, "raises")
+                continue
+            inside = _is_in(state, found)
+            if _is_in(outcome, wanted):
+                assert inside, (value, outcome, wanted)
+            elif chain.exact and not _is_in(state, errors):
+                assert not inside or _is_outside(state, windows), (value, outcome, wanted)
+
+
+def _windows(ordinals: list[int], rng: random.Random) -> tuple[tuple[int, int], ...]:
+    if not ordinals:
+        return ()
+    cuts = sorted({0, len(ordinals), *(rng.randrange(len(ordinals) + 1) for _ in range(3))})
+    parts = [ordinals[a:b] for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
+    found: list[tuple[int, int]] = []
+    for part in parts:
+        if found and part[0] <= found[-1][1]:
+            found[-1] = (found[-1][0], part[-1])
+        else:
+            found.append((part[0], part[-1]))
+    return tuple(found)
+
+
+def _is_outside(state: Any, windows: Any) -> bool:
+    return windows is None or (
+        not isinstance(state, str) and not any(a <= state <= b for a, b in windows)
+    )
+
+
+def _drawn(function: str, sample: Any, rng: random.Random) -> tuple[Call, DataType]:
+    call, dtype = sample
+    zone: Zone | None = zone_of(rng.choice(ZONES)) if FUNCTIONS[function].zoned else None
+    mode = rng.choice(FUNCTIONS[function].modes)
+    return Call(call.function, call.arguments, call.type, mode, zone), dtype
+
+
+@pytest.mark.parametrize(("function", "sample"), CASES, ids=lambda case: str(case)[:60])
+@settings(max_examples=max(4, settings.default.max_examples // 10))
+@given(seed=st.integers(0, 2**32))
+def test_a_range_holds_every_result_of_the_values_between_two_bounds(
+    function: str, sample: Any, seed: int
+) -> None:
+    """What lies between its least and its greatest is said of values; NULL, NaN and errors are said apart."""
+    rng = random.Random(seed)
+    call, dtype = _drawn(function, sample, rng)
+    if is_text(dtype) or (isinstance(dtype, DecimalType) and dtype.precision > 18):
+        return
+    values = [v for v in edges(dtype, rng) if v is not None and v == v]
+    values.sort()
+    start = rng.randrange(len(values))
+    part = values[start : start + rng.choice((1, 2, 5, 1000))]
+    low, high = (np.array([space_of(dtype).ordinal(end)]) for end in (part[0], part[-1]))
+    yes, no = np.array([True]), np.array([False])
+    known = range_of(call, lambda ref: Range(dtype, low, high, yes, no, no, no))
+    if known is None:
+        return
+    for value, outcome in zip(part, _outcomes(call, part, dtype), strict=True):
+        if isinstance(outcome, str):
+            assert getattr(known, outcome)[0], (value, outcome)
+        else:
+            assert known.value[0], value
+            assert known.low[0] <= outcome <= known.high[0], (value, outcome)
+
+
+def test_every_function_has_a_sample() -> None:
+    """A function that no test tries is not to be trusted."""
+    assert {function for function, _ in CASES} == set(FUNCTIONS)
