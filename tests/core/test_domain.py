@@ -393,3 +393,16 @@ def test_nothing_and_everything_are_conditions_too():
     assert ColumnDomain.all().to_predicate() == Constant(True)
     assert ColumnDomain.from_predicate(Constant(None))[0] == ColumnDomain.none()
     assert ColumnDomain.from_predicate(Not(IsTrue(Constant(None))))[0] == ColumnDomain.all()
+
+
+def test_a_condition_on_a_function_is_a_domain_of_its_column_and_left_to_check():
+    """With a schema its types are known; without one the whole condition is left."""
+    from indextables.core.types import Field, PrimitiveType, StructType
+    from indextables.sql.conditions.parser import parse_predicate
+
+    condition = parse_predicate("id + 1 > 5")
+    schema = StructType((Field("id", PrimitiveType("long")),))
+    domain, rest = ColumnDomain.from_predicate(condition, schema)
+    assert domain.columns == (("id",),)
+    assert rest == condition
+    assert ColumnDomain.from_predicate(condition) == (ColumnDomain.all(), condition)

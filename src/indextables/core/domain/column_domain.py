@@ -28,7 +28,7 @@ from indextables.core.predicate.nodes import (
     Ref,
     StartsWith,
 )
-from indextables.core.predicate.tree import flatten, fold, rebuild
+from indextables.core.predicate.tree import flatten, fold, is_computed, rebuild
 from indextables.core.states import Cut, Ordinals, States, sortable_single, space_of
 from indextables.core.types import (
     INTEGERS,
@@ -369,6 +369,8 @@ def _extract(part: Predicate, schema: StructType | None, timezone: str) -> Colum
 
 
 def _face_value(part: Predicate) -> ColumnDomain | None:
+    if fold(part, lambda node, inner: is_computed(node) or any(inner)):
+        return None  # without a schema the types of its functions are not known
     try:
         tree = correlate(part, lambda _: MARKERS)
     except TypeError:  # values of different types in one condition
@@ -388,7 +390,9 @@ def _constant(tree: Tree) -> ColumnDomain | None:
 
 def _is_inexact(part: Predicate) -> bool:
     def visit(node: Predicate, inner: tuple[bool, ...]) -> bool:
-        return any(inner) or (isinstance(node, StartsWith) and not node.exact)
+        # what a function is taken back to may hold too much
+        inexact = is_computed(node) or (isinstance(node, StartsWith) and not node.exact)
+        return inexact or any(inner)
 
     return fold(part, visit)
 

@@ -38,6 +38,7 @@ from indextables.core.predicate.nodes import (
     Unknown,
     over,
 )
+from indextables.core.predicate.regex import matches
 from indextables.core.predicate.tree import columns_of
 from indextables.core.types import (
     DataType,
@@ -384,10 +385,20 @@ def _compare_values(op: CompareOp, left: _Part, right: _Part) -> Predicate | Non
     return None if one is None or two is None else Compare(op, one, two)
 
 
+def _equal(one: _Part, two: _Part) -> Predicate | None:
+    """Returns whether a value equals one of a list."""
+    frame = _Frame({}, 0, "EqualTo", 0, [one, two])
+    found = _compare(frame, None)
+    return None if found is None else _condition(found)
+
+
 def _in(frame: _Frame, _: Any) -> _Part | None:
     match frame.parts:
         case [Call() as value, *values] if all(isinstance(v, Literal) for v in values):
             return over(value, lambda ref: IsIn(ref, tuple(values)))  # type: ignore[arg-type]
+        case [value, *values] if not all(isinstance(v, Literal) for v in values):
+            equal = [_equal(value, other) for other in values]
+            return None if any(part is None for part in equal) else Or(tuple(equal))  # type: ignore[arg-type]
         case [Column() as column, *values]:
             literals = tuple(v for v in values if isinstance(v, Literal) and _is_among(column, v))
             return IsIn(column.ref, literals) if len(literals) == len(values) else None
@@ -429,6 +440,17 @@ def _like(frame: _Frame, expression: Any) -> _Part | None:
             # JSON shows no escape character even where the query names one.
             escape = _jvm_node(frame, expression).escapeChar()
             return like(ref, pattern, escape) if _is_comparable(column) else None
+        case _:
+            return None
+
+
+def _rlike(frame: _Frame, _: Any) -> _Part | None:
+    match frame.parts:
+        case [value, Literal(str() as pattern)] if matches(RESULT, pattern) is not None:
+            side = _side(value)
+            if not isinstance(side, Ref | Call):
+                return None
+            return over(side, lambda ref: matches(ref, pattern))  # type: ignore[arg-type,return-value]
         case _:
             return None
 
@@ -524,6 +546,7 @@ _READERS: Final[Mapping[str, Callable[[_Frame, Any], _Part | None]]] = {
     "InSet": _in_set,
     "StartsWith": _starts_with,
     "Like": _like,
+    "RLike": _rlike,
     "IsNaN": _is_nan,
     "IsNull": _is_null,
     "IsNotNull": _is_not_null,
