@@ -68,6 +68,7 @@ class Pieces:
     """A function that is monotone on each of its pieces, `first[i]` to `last[i]`, sorted and apart.
 
     >>> from indextables.core.states import space_of
+    >>> from indextables.core.types import PrimitiveType
     >>> long = space_of(PrimitiveType("long"))
     >>> ends = np.array([-(2**62), 2000]), np.array([1999, 2**62])
     >>> Pieces(long, long, *ends, lambda x: abs(x - 2000)).preimage(States((0, 50))).cuts
