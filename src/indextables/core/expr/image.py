@@ -90,6 +90,11 @@ class Pieces:
     of_null: Outcome = "null"
     exact: bool = True
 
+    def value(self, x: Array) -> Array:
+        """Returns f, its argument and its results in 64 bits where these are enough for the types."""
+        y = self.f(x.astype(self.first.dtype, copy=False))
+        return y.astype(object if _is_wide(self.result) else np.int64, copy=False)
+
     def preimage(self, wanted: States) -> States:
         """Returns the states of the argument whose result is, or may be, one of these states."""
         found = [self.anything] if self.anything else []
@@ -124,7 +129,7 @@ class Pieces:
             return _cuts(self.first[touched], self.last[touched])
         if not (count := [len(at) for at in near]) or not sum(count):
             return EMPTY
-        dtype = self.f(self.first[:1]).dtype
+        dtype = object if _is_wide(self.result) else np.int64
         starts = np.repeat(np.array([start for start, _ in pairs], dtype), count)
         # the cut 2**63 is no int64
         mosts = np.repeat(np.array([end - 1 for _, end in pairs], dtype), count)
@@ -133,7 +138,7 @@ class Pieces:
     @cached_property
     def _ends(self) -> tuple[Array, Array]:
         """Returns the least and the greatest value on each piece."""
-        one, two = self.f(self.first), self.f(self.last)
+        one, two = self.value(self.first), self.value(self.last)
         return np.minimum(one, two), np.maximum(one, two)
 
     def _within(self, near: Array, starts: Array, mosts: Array) -> Cuts:
@@ -143,14 +148,14 @@ class Pieces:
         cut = np.flatnonzero((low[near] < starts) | (high[near] > mosts))
         if cut.size:
             begin, stop, start, most = first[cut], last[cut], starts[cut], mosts[cut]
-            rising = self.f(stop) >= self.f(begin)
+            rising = self.value(stop) >= self.value(begin)
 
             def begun(x: Array) -> Any:
-                y = self.f(x)
+                y = self.value(x)
                 return np.where(rising, y >= start, y <= most)
 
             def over(x: Array) -> Any:
-                y = self.f(x)
+                y = self.value(x)
                 return np.where(rising, y > most, y < start)
 
             first[cut], none = _search(begin, stop, begun)
@@ -166,6 +171,7 @@ class Pieces:
 
     def rows(self, x: Array) -> tuple[Array, dict[Kind, Mask]]:
         """Returns the results for values of the argument, and which of them are no value."""
+        x = x.astype(self.first.dtype, copy=False)
         outside: dict[Kind, Mask] = {}
         kinds: list[tuple[Kind, Cuts]] = [("null", self.null), ("nan", self.nan), ("error", self.error)]
         kinds.append(("error", self.anything))
@@ -174,26 +180,27 @@ class Pieces:
                 hit = _inside(x, cuts)
                 outside[kind] = outside[kind] | hit if kind in outside else hit
         if not outside:
-            return self.f(x), outside
+            return self.value(x), outside
         # f is asked only where it is defined
         defined = ~np.logical_or.reduce(list(outside.values()))
         some = self.first[0] if len(self.first) else 0
-        return self.f(np.where(defined, x, some)), outside
+        return self.value(np.where(defined, x, some)), outside
 
     def ranges(self, low: Array, high: Array) -> tuple[Array, Array, Mask]:
         """Returns the least and the greatest result between two arguments, and whether there is any."""
         if not len(self.first):
             return low, high, np.zeros(len(low), np.bool_)
+        low, high = (end.astype(self.first.dtype, copy=False) for end in (low, high))
         one = np.minimum(np.searchsorted(self.last, low), len(self.last) - 1)
         two = np.maximum(np.searchsorted(self.first, high, side="right") - 1, 0)
         begin, end = np.maximum(low, self.first[one]), np.minimum(high, self.last[two])
         there = (one <= two) & (begin <= end)
         begin, end = np.where(there, begin, self.first[one]), np.where(there, end, self.first[one])
         many, two = there & (one < two), np.where(there, two, one)
-        ends = [self.f(begin), self.f(end)]
+        ends = [self.value(begin), self.value(end)]
         ends += [
-            self.f(np.where(many, self.last[one], begin)),
-            self.f(np.where(many, self.first[two], end)),
+            self.value(np.where(many, self.last[one], begin)),
+            self.value(np.where(many, self.first[two], end)),
         ]
         least, most = np.minimum.reduce(ends), np.maximum.reduce(ends)
         inner = many & (two - one > 1)
@@ -222,6 +229,11 @@ class Pieces:
                 rows.append(row)
             width *= 2
         return np.array(least), np.array(most)
+
+
+def _is_wide(space: Ordinals) -> bool:
+    """Returns whether 64 bits are too few for the values of a type."""
+    return bool(space.kind == "decimal" and space.universe[1] > 2**63)
 
 
 def _search(first: Array, last: Array, holds: Callable[[Array], Mask]) -> tuple[Array, Mask]:

@@ -181,6 +181,16 @@ _PAIRS: Final = (
     *((a, "string") for a in ("long", "date", "boolean")),
 )
 
+_DECIMALS: Final = (
+    (PrimitiveType("boolean"), DecimalType(20, 0)),
+    (PrimitiveType("long"), DecimalType(20, 0)),
+    (PrimitiveType("long"), DecimalType(10, 2)),
+    (DecimalType(38, 0), PrimitiveType("long")),
+    (DecimalType(38, 10), DecimalType(10, 2)),
+    (DecimalType(10, 2), DecimalType(38, 18)),
+    (DecimalType(38, 2), PrimitiveType("double")),
+    (DecimalType(10, 2), PrimitiveType("boolean")),
+)
 FUNCTIONS: Final = (
     Function(
         "cast",
@@ -189,7 +199,7 @@ FUNCTIONS: Final = (
         text_casts.rows,
         modes=ALL_MODES,
         zoned=True,
-        samples=tuple((PrimitiveType(a), PrimitiveType(b)) for a, b in _PAIRS),  # type: ignore[arg-type]
+        samples=(*((PrimitiveType(a), PrimitiveType(b)) for a, b in _PAIRS), *_DECIMALS),  # type: ignore[arg-type]
     ),
 )
 """The type cast to is the type of the call; in `samples` it stands after the argument."""
