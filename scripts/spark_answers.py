@@ -50,8 +50,14 @@ their `function` is empty, and `answers` are the values."""
 sys.path.insert(0, str(ROOT / "tests"))
 from support.expressions import edges, samples  # noqa: E402 - it lies beside the tests
 
-
-_TRY = {"cast": "", "+": "try_add", "-": "try_subtract", "*": "try_multiply", "/": "try_divide", "%": "try_mod"}
+_TRY = {
+    "cast": "",
+    "+": "try_add",
+    "-": "try_subtract",
+    "*": "try_multiply",
+    "/": "try_divide",
+    "%": "try_mod",
+}
 """What Spark calls the function that is NULL where this one raises; it has none for the others."""
 
 
@@ -134,7 +140,9 @@ class Asker:
 
     def frame(self, dtype: DataType, values: list[Any]) -> DataFrame:
         """Returns the values as a DataFrame that no optimizer computes beforehand."""
-        path = str(self.folder / f"values-{type_name(dtype).replace('(', '_').replace(',', '_')}.parquet")
+        path = str(
+            self.folder / f"values-{type_name(dtype).replace('(', '_').replace(',', '_')}.parquet"
+        )
         numbers = pa.array(range(len(values)), pa.int32())
         pq.write_table(pa.table({"row": numbers, "x": column_of(dtype, values)}), path)
         return self.spark.read.parquet(path)
@@ -173,7 +181,9 @@ def ask(spark: SparkSession, folder: Path) -> list[dict[str, Any]]:
             assert zone is not None
             spark.conf.set("spark.sql.ansi.enabled", str(ansi).lower())
             spark.conf.set("spark.sql.session.timeZone", zone.name)
-            now = [case for case in asked if (case.call.mode is Mode.ANSI, case.call.zone) == (ansi, zone)]
+            now = [
+                case for case in asked if (case.call.mode is Mode.ANSI, case.call.zone) == (ansi, zone)
+            ]
             for case, answers in zip(
                 now, asker.answers(frame, [case.call for case in now]), strict=True
             ):
@@ -189,7 +199,9 @@ def ask(spark: SparkSession, folder: Path) -> list[dict[str, Any]]:
                         "answers": answers,
                     }
                 )
-            print(f"{type_name(argument)}, {'ansi' if ansi else 'legacy'}, {zone.name}: {len(now)} calls")
+            print(
+                f"{type_name(argument)}, {'ansi' if ansi else 'legacy'}, {zone.name}: {len(now)} calls"
+            )
     return rows
 
 

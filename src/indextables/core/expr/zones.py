@@ -85,8 +85,12 @@ class Zone:
 
     @property
     def known_until(self) -> int | None:
-        """Returns the last instant these offsets are known for; None: there is no end."""
-        return None if len(self.starts) == 1 else _END * _SECOND - 2 * _DAY
+        """Returns the last instant these offsets are known for; None: there is no end.
+
+        A zone whose clock changes every year is known up to the year 9999.
+        """
+        last_change = int(self.starts[-1])
+        return None if last_change < _END * _SECOND - 800 * _DAY else _END * _SECOND - 2 * _DAY
 
     def offset_at(self, micros: Any) -> Micros:
         """Returns how far local time is ahead of UTC at these instants."""

@@ -218,9 +218,9 @@ def _date_trunc(site: Site) -> Sequence[Image] | None:
     zone = site.zone
     first, last = known_span(zone)
     if (days := _UNITS.get(unit.upper())) is not None:
-        # the midnight of a date takes the earlier of two
+        # a midnight that happens twice is the one with the offset the instant has, unlike that of a date
         f = lambda x: zone.to_instant(  # noqa: E731
-            truncated_days(zone.to_local(x) // MICROS_OF_DAY, days) * MICROS_OF_DAY
+            truncated_days(zone.to_local(x) // MICROS_OF_DAY, days) * MICROS_OF_DAY, zone.offset_at(x)
         )
     elif (size := _CLOCK_UNITS.get(unit.upper())) is not None:
         f = (lambda x: x // size * size) if size <= 1_000_000 else (lambda x: _on_clock(x, size, zone))
