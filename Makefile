@@ -32,11 +32,12 @@ test-fast: $(STAMP) ## tests that need no JVM
 test-slow: $(STAMP) ## the long versions too
 	@$(JAVA) $(PYTEST) $(ARGS)
 
-lint: $(STAMP) ## ruff, mypy --strict, import-linter
+lint: $(STAMP) ## ruff, mypy --strict, import-linter, words and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --verbose | tail -n 4
+	@$(BIN)/python scripts/words.py
 
 format: $(STAMP) ## let ruff fix and format
 	@$(BIN)/ruff check --fix-only . && $(BIN)/ruff format .

@@ -177,22 +177,22 @@ class Truth:
 
     @property
     def not_true(self) -> States:
-        """For which states the condition may be FALSE or NULL."""
+        """Returns the states for which the condition may be FALSE or NULL."""
         return any_of([self.false, self.null])
 
     @property
     def not_surely_true(self) -> States:
-        """For which states the condition may be anything but TRUE: an error is another outcome."""
+        """Returns the states for which the condition may be anything but TRUE: an error is another outcome."""
         return self.not_true if self.error.is_empty else any_of([self.not_true, self.error])
 
     @property
     def needed(self) -> States:
-        """For which states a row has to be read: it may be wanted, or raise as it would anywhere else."""
+        """Returns the states for which a row has to be read: it may be wanted, or raise as it would anywhere else."""
         return self.true if self.error.is_empty else any_of([self.true, self.error])
 
 
 def conjunction(parts: Sequence[Truth]) -> Truth:
-    """AND of at least one condition on the same column."""
+    """Returns the AND of at least one condition on the same column."""
     if len(parts) == 1:
         return parts[0]
     nowhere_false = all_of([any_of([p.true, p.null]) for p in parts])
@@ -213,7 +213,7 @@ def _errors(parts: Sequence[Truth]) -> States:
 
 
 def disjunction(parts: Sequence[Truth]) -> Truth:
-    """OR of at least one condition on the same column: the dual of AND."""
+    """Returns the OR of at least one condition on the same column: the dual of AND."""
     return ~conjunction([~part for part in parts])
 
 
@@ -242,7 +242,7 @@ class Space(Protocol):
 
     @property
     def values(self) -> States:
-        """V: every value that is not NULL, NaN among them where the type has it."""
+        """Returns every value that is not NULL, NaN among them where the type has it."""
         ...
 
     @property

@@ -243,7 +243,7 @@ class _Binder:
         return Opaque(node.text, columns, node.why, node.condition)
 
     def _known_part(self, path: FieldPath) -> FieldPath:
-        """As much of a path as the schema has: `m.key` reads the map m."""
+        """Returns as much of a path as the schema has: `m.key` reads the map m."""
         for end in range(len(path), 0, -1):
             try:
                 return resolve(self.schema, path[:end], case_sensitive=self.case_sensitive)[0]

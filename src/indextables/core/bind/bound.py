@@ -28,7 +28,7 @@ from indextables.errors import UnknownColumnError
 
 
 def unless_null(ref: Ref, value: bool) -> Predicate:
-    """This constant for every value, but NULL for a NULL."""
+    """Returns this constant for every value, but NULL for a NULL."""
     unknown = Constant(None)
     return Or((Not(IsNull(ref)), unknown)) if value else And((IsNull(ref), unknown))
 
@@ -69,7 +69,7 @@ def _from(ref: Ref, dtype: DataType, cut: Cut, start: int, nan: NanRule) -> Pred
 
 
 def within(ref: Ref, dtype: DataType, cut: Cut, nan: NanRule) -> Predicate:
-    """Equal to the literal: between the first and the last value that is."""
+    """Returns what equals the literal: what lies between the first and the last value that does."""
     if cut.first >= cut.after:
         return unless_null(ref, value=False)
     return And((_from(ref, dtype, cut, cut.first, nan), _below(ref, dtype, cut, cut.after, nan)))

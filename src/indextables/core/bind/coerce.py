@@ -171,7 +171,7 @@ def _physical(literal: Literal) -> Any:
 
 
 def for_date(literal: Literal, zone: dt.tzinfo) -> Coerced:
-    """Against a date column, which Spark casts to midnights when the literal is a timestamp."""
+    """Returns a comparison with a date column, which Spark casts to midnights when the literal is a timestamp."""
     match kind_of(literal):
         case "date":
             return exact_cut(_DAYS, _physical(literal))
@@ -203,7 +203,7 @@ def _date_against_instant(micros: Any, zone: dt.tzinfo) -> Coerced:
 
 
 def for_timestamp(literal: Literal, zone: dt.tzinfo) -> Coerced:
-    """Against a timestamp column: Spark casts every literal to an instant."""
+    """Returns a comparison with a timestamp column: Spark casts every literal to an instant."""
     match kind_of(literal):
         case "timestamp":
             return exact_cut(_MICROS, _physical(literal))
@@ -229,7 +229,7 @@ def _at_instant(micros: int | None) -> Coerced:
 
 
 def for_timestamp_ntz(literal: Literal, zone: dt.tzinfo) -> Coerced:
-    """Against a timestamp_ntz column, which Spark casts to instants when the literal is one."""
+    """Returns a comparison with a timestamp_ntz column, which Spark casts to instants when the literal is one."""
     match kind_of(literal):
         case "timestamp_ntz":
             return exact_cut(_MICROS, _physical(literal))

@@ -213,22 +213,38 @@ class ColumnDomain:
 
     @classmethod
     def all(cls) -> ColumnDomain:
-        """Returns every row."""
+        """Returns every row.
+
+        Returns:
+            The column domain that says nothing of any column.
+
+        Examples:
+            >>> ColumnDomain.all().is_all
+            True
+        """
         return cls({})
 
     @classmethod
     def none(cls) -> ColumnDomain:
-        """Returns no row."""
+        """Returns no row.
+
+        Returns:
+            The empty column domain.
+
+        Examples:
+            >>> ColumnDomain.none().is_none
+            True
+        """
         return cls(None)
 
     @property
     def is_all(self) -> bool:
-        """It holds every row."""
+        """Returns True if it holds every row."""
         return self.domains == {}
 
     @property
     def is_none(self) -> bool:
-        """It holds no row."""
+        """Returns True if it holds no row."""
         return self.domains is None
 
     @property
@@ -237,20 +253,56 @@ class ColumnDomain:
         return tuple(self.domains or ())
 
     def domain(self, path: FieldPath) -> Domain:
-        """Returns what it allows in one column."""
+        """Returns what it allows in one column.
+
+        Args:
+            path: The column, as a tuple of names: `("st", "a")` is a nested field.
+
+        Returns:
+            Its domain; all values if the column is not listed.
+
+        Examples:
+            >>> day = ColumnDomain({"day": Domain.of("mon", "tue")})
+            >>> "wed" in day.domain(("day",))
+            False
+        """
         if self.domains is None:
             return Domain.none()
         return self.domains.get(path, Domain.all())
 
     def only(self, columns: Iterable[str | FieldPath]) -> ColumnDomain:
-        """Returns what it says about these columns, forgetting the others."""
+        """Returns what it says about these columns, forgetting the others.
+
+        Args:
+            columns: Names as in `col()`, or paths.
+
+        Returns:
+            A column domain that holds at least the same rows.
+
+        Examples:
+            >>> day = ColumnDomain({"day": Domain.of("mon", "tue")})
+            >>> day.only(["n"]).is_all
+            True
+        """
         wanted = {parse_path(c) if isinstance(c, str) else c for c in columns}
         if self.domains is None:
             return self
         return ColumnDomain({path: d for path, d in self.domains.items() if path in wanted})
 
     def intersect(self, other: ColumnDomain) -> ColumnDomain:
-        """Returns the rows that are in both."""
+        """Returns the rows that are in both.
+
+        Args:
+            other: The other column domain.
+
+        Returns:
+            Their intersection, exactly.
+
+        Examples:
+            >>> day = ColumnDomain({"day": Domain.of("mon", "tue")})
+            >>> day.intersect(ColumnDomain({"day": Domain.of("wed")})).is_none
+            True
+        """
         if self.domains is None or other.domains is None:
             return ColumnDomain.none()
         both = dict(self.domains)
@@ -262,6 +314,19 @@ class ColumnDomain:
         """Returns the smallest column domain that holds the rows of both.
 
         It may hold more: of {a: 1, b: 1} and {a: 2, b: 2} it makes {a: 1 or 2, b: 1 or 2}.
+
+        Args:
+            other: The other column domain.
+
+        Returns:
+            A column domain that may hold more rows than the two.
+
+        Examples:
+            >>> day = ColumnDomain({"day": Domain.of("mon", "tue")})
+            >>> day.union(ColumnDomain({"day": Domain.of("wed")})).domain(("day",)) == Domain.of(
+            ...     "mon", "tue", "wed"
+            ... )
+            True
         """
         if self.domains is None or other.domains is None:
             return other if self.domains is None else self
@@ -269,7 +334,16 @@ class ColumnDomain:
         return ColumnDomain({p: self.domains[p].union(other.domains[p]) for p in shared})
 
     def complement(self) -> ColumnDomain:
-        """Returns the smallest column domain that holds every row outside: exact for one column, else all."""
+        """Returns the smallest column domain that holds every row outside: exact for one column, else all.
+
+        Returns:
+            A column domain that holds every row that is not in this one.
+
+        Examples:
+            >>> day = ColumnDomain({"day": Domain.of("mon", "tue")})
+            >>> "mon" in day.complement().domain(("day",))
+            False
+        """
         if self.domains is None:
             return ColumnDomain.all()
         if not self.domains:
@@ -279,26 +353,76 @@ class ColumnDomain:
         return ColumnDomain({path: domain.complement() for path, domain in self.domains.items()})
 
     def overlaps(self, other: ColumnDomain) -> bool:
-        """Returns a row may be in both."""
+        """Returns True if a row may be in both.
+
+        Args:
+            other: The other column domain.
+
+        Returns:
+            True or False.
+
+        Examples:
+            >>> day = ColumnDomain({"day": Domain.of("mon", "tue")})
+            >>> day.overlaps(ColumnDomain({"day": Domain.of("tue")}))
+            True
+        """
         return not self.intersect(other).is_none
 
     def contains(self, other: ColumnDomain) -> bool:
-        """Returns every row of the other is in this one too."""
+        """Returns True if every row of the other is in this one too.
+
+        Args:
+            other: The other column domain.
+
+        Returns:
+            True or False.
+
+        Examples:
+            >>> day = ColumnDomain({"day": Domain.of("mon", "tue")})
+            >>> day.contains(ColumnDomain({"day": Domain.of("tue")}))
+            True
+        """
         if self.domains is None or other.domains is None:
             return other.domains is None
         return all(domain.contains(other.domain(path)) for path, domain in self.domains.items())
 
     def to_predicate(self) -> Predicate:
-        """Returns a condition that is TRUE for the rows inside and for no other."""
+        """Returns a condition that is TRUE for the rows inside and for no other.
+
+        Returns:
+            The condition, for `Table.scan` and `Table.plan`.
+
+        Examples:
+            >>> day = ColumnDomain({"day": Domain.of("mon", "tue")})
+            >>> from indextables.core.predicate.to_sql import to_sql
+            >>> to_sql(day.to_predicate())
+            "day IN ('mon', 'tue')"
+        """
         if self.domains is None:
             return Constant(value=False)
         return _and([condition(Ref(path), d, has_nan=True) for path, d in self.domains.items()])
 
     def bind(self, schema: StructType, *, case_sensitive: bool = False) -> Predicate:
-        """Returns the same as a bound condition; PredicateError if a value is not of its column's own type.
+        """Returns the domain as a condition on the columns of a schema.
 
         A domain takes values as they are. The text '2024-1-5' may equal a date for SQL, but its place
         among other texts is not that date's place among dates.
+
+        Args:
+            schema: The schema of the table.
+            case_sensitive: Whether names must be spelled as the schema has them.
+
+        Returns:
+            A bound condition.
+
+        Raises:
+            PredicateError: A value is not of its column's own type, or there is no such column.
+
+        Examples:
+            >>> from indextables.core.types import Field, PrimitiveType, StructType
+            >>> schema = StructType((Field("day", PrimitiveType("string")),))
+            >>> ColumnDomain({"DAY": Domain.of("mon")}).bind(schema).ref.path
+            ('day',)
         """
         if self.domains is None:
             return Constant(value=False)
@@ -315,9 +439,22 @@ class ColumnDomain:
     ) -> tuple[ColumnDomain, Predicate]:
         """Returns the domain that holds every row for which the predicate is TRUE, and what it leaves to check.
 
-        A row satisfies the predicate iff it is in the domain and satisfies the rest. With a schema,
-        literals are coerced to their column's type first, as SQL does; without one they are taken to
+        With a schema, literals are coerced to their column's type first, as SQL does; without one they are taken to
         be of that type already, which `bind` verifies.
+
+        Args:
+            predicate: A condition, as `col` or `parse_predicate` make it.
+            schema: The schema of the table, if it is known.
+            timezone: The zone of times without one.
+
+        Returns:
+            The domain and the rest. A row satisfies the predicate iff it is in the domain and satisfies the rest.
+
+        Examples:
+            >>> from indextables import col
+            >>> domain, rest = ColumnDomain.from_predicate((col("n") > 3) & (col("n") < 9))
+            >>> 5 in domain.domain(("n",)), 9 in domain.domain(("n",))
+            (True, False)
         """
         domain, rest = cls.all(), []
         whole = flatten(fold(predicate, _column_first))

@@ -34,7 +34,12 @@ _T = TypeVar("_T")
 
 
 class Bound(Enum):
-    """Where a marker stands: just below its value, on it, or just above it."""
+    """Where a marker stands: just below its value, on it, or just above it.
+
+    Examples:
+        >>> Range.greater_than(3).low
+        Marker(value=3, bound=<Bound.ABOVE: 2>)
+    """
 
     BELOW = 0
     EXACTLY = 1
@@ -114,47 +119,125 @@ class Range:
 
     @classmethod
     def all(cls) -> Range:
-        """Returns every value."""
+        """Returns every value.
+
+        Returns:
+            The range without ends.
+
+        Examples:
+            >>> 5 in Domain([Range.all()])
+            True
+        """
         return cls(_START, _END)
 
     @classmethod
     def equal(cls, value: Any) -> Range:
-        """Returns one value."""
+        """Returns one value.
+
+        Args:
+            value: The value, neither NULL nor NaN.
+
+        Returns:
+            The range.
+
+        Examples:
+            >>> Range.equal(3).is_point
+            True
+        """
         return cls(Marker(value, Bound.EXACTLY), Marker(value, Bound.EXACTLY))
 
     @classmethod
     def greater_than(cls, value: Any) -> Range:
-        """`> value`."""
+        """Returns all values above one: `> value`.
+
+        Args:
+            value: The value below them, not one of them.
+
+        Returns:
+            The range.
+
+        Examples:
+            >>> 3 in Domain([Range.greater_than(3)])
+            False
+        """
         return cls(Marker(value, Bound.ABOVE), _END)
 
     @classmethod
     def at_least(cls, value: Any) -> Range:
-        """`>= value`."""
+        """Returns a value and all above it: `>= value`.
+
+        Args:
+            value: The least of them.
+
+        Returns:
+            The range.
+
+        Examples:
+            >>> 3 in Domain([Range.at_least(3)])
+            True
+        """
         return cls(Marker(value, Bound.EXACTLY), _END)
 
     @classmethod
     def less_than(cls, value: Any) -> Range:
-        """`< value`."""
+        """Returns all values below one: `< value`.
+
+        Args:
+            value: The value above them, not one of them.
+
+        Returns:
+            The range.
+
+        Examples:
+            >>> 3 in Domain([Range.less_than(3)])
+            False
+        """
         return cls(_START, Marker(value, Bound.BELOW))
 
     @classmethod
     def at_most(cls, value: Any) -> Range:
-        """`<= value`."""
+        """Returns a value and all below it: `<= value`.
+
+        Args:
+            value: The greatest of them.
+
+        Returns:
+            The range.
+
+        Examples:
+            >>> 3 in Domain([Range.at_most(3)])
+            True
+        """
         return cls(_START, Marker(value, Bound.EXACTLY))
 
     @classmethod
     def between(cls, low: Any, high: Any) -> Range:
-        """`BETWEEN low AND high`: both ends belong to it."""
+        """Returns all values between two, which belong to it: `BETWEEN low AND high`.
+
+        Args:
+            low: The least of them.
+            high: The greatest of them.
+
+        Returns:
+            The range.
+
+        Raises:
+            PredicateError: `low` is above `high`, or they do not compare.
+
+        Examples:
+            >>> 5 in Domain([Range.between(3, 5)])
+            True
+        """
         return cls(Marker(low, Bound.EXACTLY), Marker(high, Bound.EXACTLY))
 
     @property
     def is_point(self) -> bool:
-        """It holds one value, and says so."""
+        """Returns True if it is known to hold one value only."""
         return self.low == self.high
 
     @property
     def cuts(self) -> Cuts:
-        """Returns the same as cuts between values."""
+        """Returns the range as cuts between values."""
         low, high = self.low, self.high
         start = BOTTOM if low.value is None else (low.value, int(low.bound is Bound.ABOVE))
         end = TOP if high.value is None else (high.value, int(high.bound is Bound.EXACTLY))
@@ -215,59 +298,152 @@ class Domain:
 
     @classmethod
     def all(cls) -> Domain:
-        """Returns every value, NULL and NaN."""
+        """Returns every value, NULL and NaN.
+
+        Returns:
+            The domain that excludes nothing.
+
+        Examples:
+            >>> Domain.all().is_all
+            True
+        """
         return cls.of_states(_EVERYTHING)
 
     @classmethod
     def none(cls) -> Domain:
-        """Nothing."""
+        """Returns the empty domain.
+
+        Returns:
+            The domain that no value is in, not even NULL.
+
+        Examples:
+            >>> None in Domain.none()
+            False
+        """
         return cls()
 
     @classmethod
     def of(cls, *values: Any) -> Domain:
-        """Exactly these values; None is NULL, and NaN is NaN."""
+        """Returns exactly these values; None is NULL, and NaN is NaN.
+
+        Args:
+            values: The values, of one type.
+
+        Returns:
+            The domain.
+
+        Raises:
+            PredicateError: The values do not compare with each other.
+
+        Examples:
+            >>> None in Domain.of(1, 2, None)
+            True
+        """
         points = [Range.equal(v) for v in values if v is not None and not is_nan(v)]
         return cls(points, None in values, any(map(is_nan, values)))
 
     @classmethod
     def of_states(cls, states: States) -> Domain:
-        """Returns the domain of a set of states over markers."""
+        """Returns the domain of a set of states over markers.
+
+        Args:
+            states: The states, as `Domain.states` gives them.
+
+        Returns:
+            The domain.
+
+        Examples:
+            >>> Domain.of_states(Domain.of(1).states) == Domain.of(1)
+            True
+        """
         return cls(_ranges(states.cuts), states.null, states.nan)
 
     @property
     def states(self) -> States:
-        """Returns the same as a set of states over markers."""
+        """Returns the domain as a set of states over markers."""
         cuts = tuple(cut for r in self.ranges for cut in r.cuts)
         return States(cuts, self.null_allowed, self.nan_allowed)
 
     @property
     def is_none(self) -> bool:
-        """Nothing is in it."""
+        """Returns True if nothing is in it."""
         return self.states.is_empty
 
     @property
     def is_all(self) -> bool:
-        """Returns everything is in it."""
+        """Returns True if everything is in it."""
         return self.states == _EVERYTHING
 
     def union(self, other: Domain) -> Domain:
-        """Returns what is in one of the two, or in both."""
+        """Returns what is in one of the two, or in both.
+
+        Args:
+            other: The other domain, over values of one type with this one.
+
+        Returns:
+            Their union.
+
+        Examples:
+            >>> Domain.of(1).union(Domain.of(2)) == Domain.of(1, 2)
+            True
+        """
         return Domain.of_states(_comparing(lambda: any_of([self.states, other.states])))
 
     def intersect(self, other: Domain) -> Domain:
-        """Returns what is in both."""
+        """Returns what is in both.
+
+        Args:
+            other: The other domain, over values of one type with this one.
+
+        Returns:
+            Their intersection.
+
+        Examples:
+            >>> Domain.of(1, 2).intersect(Domain.of(2, 3)) == Domain.of(2)
+            True
+        """
         return Domain.of_states(_comparing(lambda: all_of([self.states, other.states])))
 
     def complement(self) -> Domain:
-        """Returns what is not in it; NULL and NaN change sides like every value."""
+        """Returns what is not in it; NULL and NaN change sides like every value.
+
+        Returns:
+            The complement.
+
+        Examples:
+            >>> None in Domain.of(1).complement()
+            True
+        """
         return Domain.of_states(without(_EVERYTHING, self.states))
 
     def overlaps(self, other: Domain) -> bool:
-        """Something is in both."""
+        """Returns True if something is in both.
+
+        Args:
+            other: The other domain, over values of one type with this one.
+
+        Returns:
+            True or False.
+
+        Examples:
+            >>> Domain.of(1, 2).overlaps(Domain.of(2, 3))
+            True
+        """
         return not self.intersect(other).is_none
 
     def contains(self, other: Domain) -> bool:
-        """Returns everything in the other is in this one too."""
+        """Returns True if everything in the other is in this one too.
+
+        Args:
+            other: The other domain, over values of one type with this one.
+
+        Returns:
+            True or False.
+
+        Examples:
+            >>> Domain([Range.at_least(1)]).contains(Domain.of(2, 3))
+            True
+        """
         return self.intersect(other) == other
 
     def __contains__(self, value: Any) -> bool:

@@ -55,7 +55,7 @@ def days_from_civil(year: int, month: int, day: int) -> int | None:
 
 
 def civil_from_days(days: int) -> tuple[int, int, int]:
-    """Year, month and day; the inverse of `days_from_civil`."""
+    """Returns year, month and day; the inverse of `days_from_civil`."""
     cycles, within = divmod(days + _EPOCH - 1, 146_097)
     date = dt.date.fromordinal(within + 1)
     return date.year + 400 * cycles, date.month, date.day

@@ -39,10 +39,20 @@ _PANDAS_NULLS: Final = frozenset({"NaTType", "NAType"})
 def col(name: str) -> Column:
     """Returns the column of that name; a dot means a nested field, backticks hold a name that has a dot.
 
-    >>> col("st.a") > 5
-    Compare(op='>', left=Ref(path=('st', 'a')), right=Literal(value=5, type=None), nan=<NanRule.SPARK: 'spark'>)
-    >>> col("`a.b`").path
-    ('a.b',)
+    Args:
+        name: The name, as in SQL: `price`, `st.a`, or `` `a.b` `` for a name with a dot.
+
+    Returns:
+        A column, which comparisons, operators and methods make conditions and larger values of.
+
+    Raises:
+        PredicateError: It is not a name.
+
+    Examples:
+        >>> col("st.a") > 5
+        Compare(op='>', left=Ref(path=('st', 'a')), right=Literal(value=5, type=None), nan=<NanRule.SPARK: 'spark'>)
+        >>> col("`a.b`").path
+        ('a.b',)
     """
     if not isinstance(name, str):
         raise PredicateError(
@@ -117,11 +127,11 @@ class Value:
         return bool(self._condition())  # raises, as for every condition
 
     def eq_null_safe(self, other: Any) -> Compare:
-        """`<=>`: equal, or both NULL; never NULL itself."""
+        """Returns `<=>`: equal, or both NULL; never NULL itself."""
         return self._compare("<=>", other)
 
     def isin(self, *values: Any) -> Predicate:
-        """Equal to one of the values, given one by one or as one collection."""
+        """Returns whether it equals one of the values, given one by one or as one collection."""
         given: Iterable[Any] = values
         if len(values) == 1 and isinstance(values[0], Iterable) and not _is_scalar(values[0]):
             given = values[0]
@@ -129,7 +139,7 @@ class Value:
         return over(self.expression, lambda ref: IsIn(ref, literals))
 
     def between(self, low: Any, high: Any) -> And:
-        """At least `low` and at most `high`."""
+        """Returns whether it is at least `low` and at most `high`."""
         return And((self >= low, self <= high))
 
     def is_null(self) -> Predicate:
@@ -137,7 +147,7 @@ class Value:
         return over(self.expression, IsNull)
 
     def is_not_null(self) -> Not:
-        """FALSE for NULL, else TRUE."""
+        """Returns FALSE for NULL, else TRUE."""
         return Not(self.is_null())
 
     def is_nan(self) -> Predicate:
@@ -157,7 +167,7 @@ class Value:
         return self.like(f"%{escape_like(text)}%")
 
     def like(self, pattern: str, escape: str = "\\") -> Predicate:
-        """SQL's LIKE: % stands for any text, _ for one character."""
+        """Returns SQL's LIKE: % stands for any text, _ for one character."""
         found = like(RESULT, pattern, escape)
         if found is None:
             raise PredicateError(

@@ -45,7 +45,7 @@ def whole_text(pattern: str) -> str | None:
 
 
 def _pieces(pattern: str, escape: str) -> list[_Piece] | None:
-    """Spark allows the escape character only before %, _ and itself, and never at the end."""
+    """Yields the pieces of a pattern. Spark allows the escape character only before %, _ and itself, and never at the end."""
     pieces: list[_Piece] = []
     chars = iter(pattern)
     for char in chars:

@@ -90,7 +90,7 @@ def flatten(predicate: Predicate) -> Predicate:
 
 
 def _merged_children(node: Predicate) -> tuple[Predicate, ...]:
-    """Children of an AND with those of every AND below it, in order; likewise for OR."""
+    """Returns the children of an AND with those of every AND below it, in order; likewise for OR."""
     if not isinstance(node, And | Or):
         return children_of(node)
     found: list[Predicate] = []
@@ -131,7 +131,7 @@ def _joined(kind: type[And | Or], inner: tuple[Predicate, ...]) -> Predicate:
 
 
 def gather_lists(predicate: Predicate) -> Predicate:
-    """`c = 1 OR c = 2` as `c IN (1, 2)` and `c <> 1 AND c <> 2` as NOT IN; for bound conditions.
+    """Returns `c = 1 OR c = 2` as `c IN (1, 2)` and `c <> 1 AND c <> 2` as NOT IN; for bound conditions.
 
     Ten thousand equalities become one sorted search. The results agree for NULL too: both forms are
     NULL for a NULL in the column, and a NULL in a list stays in the list.

@@ -33,7 +33,7 @@ class Ladder:
         self._reach = reach[order]
 
     def meets(self, starting: Positions, reach: npt.NDArray[np.integer]) -> FileMask:
-        """Returns which splits meet one of the intervals at least, these being apart and in their order.
+        """Returns which splits meet at least one of the intervals, which are in order and do not touch.
 
         `starting` says of each interval how many splits start below its end, `reach` how far up a
         split has to reach to meet it.
@@ -46,7 +46,7 @@ class Ladder:
 
 
 def ranks(order: Positions) -> Positions:
-    """For each value its place in the order."""
+    """Returns for each value its place in the order."""
     places = np.empty(len(order), np.intp)
     places[order] = np.arange(len(order))
     return places
@@ -75,7 +75,7 @@ class ByteLine:
 
     @classmethod
     def pair(cls, lo: Any, hi: Any) -> tuple[ByteLine, ByteLine]:
-        """Two columns that share a stem."""
+        """Returns two columns that share a stem."""
         ends = [pc.min_max(column).as_py() for column in (lo, hi)]
         known = [end[which] for end in ends for which in ("min", "max") if end[which] is not None]
         stem = _common_stem(min(known), max(known)) if known else b""
@@ -111,7 +111,7 @@ class ByteLine:
         return ranks(np.concatenate([self._known_order()[0], unknown]).astype(np.intp))
 
     def count_below(self, cuts: tuple[Any, ...]) -> Positions:
-        """For each of the cuts, how many of the known values are below it."""
+        """Returns for each of the cuts how many of the known values are below it."""
         order, keys = self._known_order()
         bounded = pa.array(cuts[:-1] if cuts[-1] is TOP else cuts, pa.large_binary())
         places = self._places(bounded)
@@ -200,7 +200,7 @@ def _shifted(words: npt.NDArray[np.uint64], count: npt.NDArray[np.int64]) -> npt
 
 _WIDE: Final = 2**127
 _FEW: Final = 4
-"""So many intervals are compared one by one; more are searched for among the sorted bounds."""
+"""Up to this many intervals are compared one by one; more are searched for among the sorted bounds."""
 
 
 @dataclass(slots=True)
@@ -273,7 +273,7 @@ Bounds: TypeAlias = IntBounds | ByteBounds
 
 
 def bounds_of(lo: Any, hi: Any, space: Ordinals) -> Bounds:
-    """Typed bounds (`core.stats.values.index_type`) as ordinals of their space."""
+    """Returns typed bounds (`core.stats.values.index_type`) as ordinals of their space."""
     if space.kind == "unordered":
         zeros = np.zeros(len(lo), np.int64)
         return IntBounds(zeros, zeros)
@@ -317,7 +317,7 @@ def _words(decimals: Any) -> Integers:
 
 
 def _wide_bytes(cut: int) -> bytes:
-    """Sixteen bytes that sort as the 128-bit integer does."""
+    """Returns sixteen bytes that sort as the 128-bit integer does."""
     return (cut + _WIDE).to_bytes(16, "big")
 
 

@@ -59,7 +59,7 @@ class Masks:
 
 
 def conjunction(parts: Sequence[Masks]) -> Masks:
-    """AND of conditions on different columns: exact as far as the columns are independent.
+    """Returns the AND of conditions on different columns: exact as far as the columns are independent.
 
     NULL needs one part that may be NULL while no part has to be FALSE.
     """
@@ -82,7 +82,7 @@ def _errors(parts: Sequence[Masks]) -> FileMask | None:
 
 
 def disjunction(parts: Sequence[Masks]) -> Masks:
-    """OR: the dual of AND."""
+    """Returns the OR: the dual of AND."""
     return ~conjunction([~part for part in parts])
 
 
@@ -104,7 +104,7 @@ class _Column:
 
     @property
     def some(self) -> FileMask:
-        """May be something else than NULL."""
+        """Returns where it may be something else than NULL."""
         return self.may_value | self.may_nan
 
 

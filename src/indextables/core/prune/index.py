@@ -100,7 +100,7 @@ def _read_text(wire: Any, listed: FileMask, which: Literal["min", "max"]) -> Sid
 
 
 def _widen_milliseconds(side: Side, wire: Any, which: Literal["min", "max"]) -> Side:
-    """Delta stores timestamps cut to milliseconds: the real value is up to 999 µs away.
+    """Widens bounds of timestamps that Delta has cut to milliseconds: the real value is up to 999 µs away.
 
     A cut towards zero lowers a maximum, but raises a minimum before 1970: so both sides give way.
     """

@@ -200,7 +200,7 @@ def partition_scalar(text: str | None, kind: DataType) -> pa.Scalar:
 
 
 def group_rows(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """(values, rows) per distinct combination, rows in their order.
+    """Yields (values, rows) for each distinct combination, with rows in their order.
 
     Every row is in exactly one group.
     """

@@ -82,7 +82,7 @@ def _number(literal: Literal, wanted: pa.DataType) -> Any:
 
 
 def _to_number(texts: Any, wanted: pa.DataType) -> Any:
-    """CAST(text AS BIGINT or DOUBLE), which in ANSI mode refuses what is no number."""
+    """Returns CAST(text AS BIGINT or DOUBLE), which in ANSI mode refuses what is no number."""
     trimmed = pc.utf8_trim(texts, " \t\r\n")
     try:
         return pc.cast(trimmed, wanted)
@@ -199,7 +199,7 @@ def _no_result(predicate: Predicate, count: int) -> PredicateError:
 
 
 def check_evaluable(predicate: Predicate) -> None:
-    """PredicateError if rows cannot be filtered by the bound condition, naming the part to blame."""
+    """Raises PredicateError if rows cannot be filtered by the bound condition, naming the part to blame."""
 
     def visit(node: Predicate, _: tuple[None, ...]) -> None:
         match node:
@@ -320,7 +320,7 @@ def scalar(value: Any, dtype: pa.DataType) -> pa.Scalar:
 
 
 def compare(op: CompareOp, left: Any, right: Any, nan: NanRule) -> Any:
-    """`left op right` row by row."""
+    """Returns `left op right` row by row."""
     if op == "<=>":
         same = pc.fill_null(compare("=", left, right, nan), False)
         return pc.or_(same, pc.and_(pc.is_null(left), pc.is_null(right)))
@@ -331,7 +331,7 @@ def compare(op: CompareOp, left: Any, right: Any, nan: NanRule) -> Any:
 
 
 def _with_nan_on_top(op: CompareOp, truth: Any, left: Any, right: Any) -> Any:
-    """IEEE's answer, corrected where a side is NaN. Not Kleene's OR: NULL <= NaN must stay NULL."""
+    """Returns IEEE's answer, corrected where a side is NaN. Not Kleene's OR: NULL <= NaN must stay NULL."""
     match op:
         case "=":
             return pc.or_(truth, pc.and_(left, right))

@@ -121,7 +121,7 @@ def interval(amounts: list[tuple[str, str]]) -> Interval:
 
 
 def typed_literal(type_name: str, text: str, zone: dt.tzinfo) -> Literal:
-    """`DATE '…'`, `TIMESTAMP '…'` and their like; a time without a zone is in the session's."""
+    """Returns `DATE '…'`, `TIMESTAMP '…'` and their like; a time without a zone is in the session's."""
     if type_name == "DATE":
         days = parse_date(text)
         if days is None:
@@ -167,7 +167,7 @@ def _as_float(value: float | Decimal | str, *, single: bool) -> float:
 
 
 def calculate(op: str, left: Literal | Interval, right: Literal | Interval, zone: dt.tzinfo) -> Literal:
-    """`left op right`, exactly as Spark computes it."""
+    """Returns `left op right`, exactly as Spark computes it."""
     if isinstance(left, Interval):
         if op != "+" or isinstance(right, Interval):
             raise Unreadable

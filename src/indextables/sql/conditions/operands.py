@@ -146,7 +146,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _comment_end(sql: str, at: int) -> int:
-    """After the comment that starts here; comments nest."""
+    """Returns the place after the comment that starts here; comments nest."""
     depth = 0
     for mark in _COMMENT_MARK.finditer(sql, at):
         depth += 1 if mark[0] == "/*" else -1
@@ -329,7 +329,7 @@ class _Reader:
                 raise Unreadable
 
     def more_text(self) -> str:
-        """Texts side by side are one text."""
+        """Returns the text with those that follow it: side by side they are one."""
         parts = []
         while self.at < len(self.tokens) and self.tokens[self.at].kind == "text":
             parts.append(self.take().value)
@@ -361,7 +361,7 @@ class _Reader:
         return cast(value, to, self.zone)
 
     def interval(self) -> Interval:
-        """`1 DAY 2 HOURS`, `'1' DAY` and `'1 day 2 hours'`."""
+        """Returns an interval: `1 DAY 2 HOURS`, `'1' DAY` or `'1 day 2 hours'`."""
         amounts: list[tuple[str, str]] = []
         first = self.tokens[self.at] if self.at < len(self.tokens) else None
         if first is not None and first.kind == "text" and len(first.value.split()) > 1:

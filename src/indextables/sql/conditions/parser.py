@@ -79,7 +79,7 @@ _FUNCTIONS: Final[dict[CompareOp, Callable[[Any, Any], bool]]] = {
 
 
 def compare(op: CompareOp, left: Operand, right: Operand) -> Predicate | None:
-    """`left op right` with a constant on the right; two constants are compared at once if that is sure."""
+    """Returns `left op right` with a constant on the right; two constants are compared at once if that is sure."""
     match left, right:
         case ((Ref() | Call()), _):
             return Compare(op, left, right)
@@ -100,7 +100,7 @@ def _compare_constants(op: CompareOp, a: Any, b: Any) -> Predicate | None:
 
 
 def is_word_of(operand: Operand, word: str) -> Predicate | None:
-    """`operand IS word` for a column or constant."""
+    """Returns `operand IS word` for a column or constant."""
     match operand, word:
         case ((Ref() | Call()), "NULL" | "UNKNOWN"):
             return over(operand, IsNull)
@@ -114,7 +114,7 @@ def is_word_of(operand: Operand, word: str) -> Predicate | None:
 
 
 def against_truth(op: CompareOp, inner: Predicate | None, truth: bool) -> Predicate | None:
-    """`condition op TRUE` and `condition op FALSE`."""
+    """Returns `condition op TRUE` and `condition op FALSE`."""
     if inner is None:
         return None
     agrees = inner if truth else Not(inner)
@@ -266,7 +266,7 @@ class _Leaf:
         return Or(tuple(equal)) if len(equal) == len(values) else None  # type: ignore[arg-type]
 
     def _tuples_in(self, subjects: list[Operand | None], start: int) -> Predicate | None:
-        """`(a, b) IN ((1, 2), …)`: tuples are equal where their parts are, NULLs included; it is never NULL."""
+        """Returns `(a, b) IN ((1, 2), …)`: tuples are equal where their parts are, NULLs included; it is never NULL."""
         rows = []
         for left, right in self._ranges(start, len(self.tokens)) or ():
             values = self._list(left, right)
@@ -390,15 +390,25 @@ _DEEPEST: Final = 20
 
 
 def parse_predicate(sql: str, timezone: str = "UTC") -> Predicate:
-    """Returns the condition a WHERE clause would hold; PredicateError with the place if it is not SQL.
+    """Returns the condition a WHERE clause would hold, as Spark's SQL means it.
 
-    What cannot be read becomes `Opaque`, never an error and never a guess. Times without a zone are in
-    `timezone`.
+    What cannot be read becomes `Opaque`, never an error and never a guess.
 
-    >>> parse_predicate("a.b > 5")
-    Compare(op='>', left=Ref(path=('a', 'b')), right=Literal(value=5, type=None), nan=<NanRule.SPARK: 'spark'>)
-    >>> parse_predicate("rand() < 0.5")
-    Opaque(text='rand() < 0.5', columns=(), why='only an engine can evaluate it', condition=None)
+    Args:
+        sql: The text of the condition, without WHERE.
+        timezone: The zone of times that name none.
+
+    Returns:
+        The condition, for `Table.plan`, `Table.scan` and `ColumnDomain.from_predicate`.
+
+    Raises:
+        PredicateError: It is not SQL; the message shows the place.
+
+    Examples:
+        >>> parse_predicate("a.b > 5")
+        Compare(op='>', left=Ref(path=('a', 'b')), right=Literal(value=5, type=None), nan=<NanRule.SPARK: 'spark'>)
+        >>> parse_predicate("rand() < 0.5")
+        Opaque(text='rand() < 0.5', columns=(), why='only an engine can evaluate it', condition=None)
     """
     if not isinstance(sql, str):
         raise PredicateError(f"a condition is text, not {type(sql).__name__}", hint='write "a > 5"')
@@ -408,7 +418,7 @@ def parse_predicate(sql: str, timezone: str = "UTC") -> Predicate:
 
 
 def _closings(sql: str, tokens: Sequence[Token]) -> dict[int, int]:
-    """For each opening bracket the place of its closing one."""
+    """Returns for each opening bracket the place of its closing one."""
     closing: dict[int, int] = {}
     opened: list[int] = []
     for i, token in enumerate(tokens):

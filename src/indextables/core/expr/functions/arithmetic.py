@@ -132,7 +132,7 @@ def _constant(site: Site) -> tuple[Any, bool]:
 
 
 def _sum(sign: int) -> Callable[[Site], Sequence[Image] | None]:
-    """`x + k`, `x - k`, `k - x`."""
+    """Returns the image of `x + k`, `x - k` or `k - x`."""
 
     def images(site: Site) -> Sequence[Image] | None:
         k, is_first = _constant(site)

@@ -102,7 +102,7 @@ def _round_signature(types: Sequence[DataType], known: DataType | None) -> Signa
 
 
 def _rounded(site: Site) -> Sequence[Image] | None:
-    """`round(x, n)`; of a double only to whole numbers: further on Spark goes by how Java prints it."""
+    """Returns the image of `round(x, n)`; of a double only to whole numbers: further on Spark goes by how Java prints it."""
     places = site.constants[1] if len(site.constants) > 1 else 0
     if site.varying != 0 or places is None or abs(places) > 40:
         return None

@@ -101,7 +101,7 @@ def _part_of_month(site: Site) -> Sequence[Image]:
 
 
 def _part_of_week(shift: int, plus: int) -> Callable[[Site], Sequence[Image]]:
-    """`shift` days after 1970-01-01 the numbers begin again, with `plus`."""
+    """Returns the images of a day in a week that begins `shift` days after 1970-01-01, counted from `plus`."""
 
     def images(site: Site) -> Sequence[Image]:
         def starts(low: int, high: int) -> Array:
@@ -114,7 +114,7 @@ def _part_of_week(shift: int, plus: int) -> Callable[[Site], Sequence[Image]]:
 
 
 def _part_of_day(period: int, unit: int, end: int) -> Callable[[Site], Sequence[Image]]:
-    """Hour, minute or second of a clock: begins again after `period` microseconds."""
+    """Returns the images of the hour, minute or second of a clock, which begins again after `period` microseconds."""
 
     def images(site: Site) -> Sequence[Image]:
         local = local_times(site)
@@ -321,7 +321,7 @@ def _interval_signature(types: Sequence[DataType], _: DataType | None) -> Signat
 
 
 def _interval_added(site: Site) -> Sequence[Image] | None:
-    """Whole days are added on the clock, what is left as time that passes."""
+    """Returns instants with an interval added: whole days on the clock, what is left as time that passes."""
     size = site.constants[1]
     if site.varying != 0 or abs(size) > MICROS_OF_DAY * 366 * 3000:
         return None

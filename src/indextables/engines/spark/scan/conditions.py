@@ -1,4 +1,4 @@
-"""Catalyst's filters as conditions of ours; what cannot be read surely becomes Opaque.
+"""Catalyst's filters as conditions; what cannot be read surely becomes Opaque.
 
 `Expression.toJSON()` lists the nodes of a tree in pre-order, which one py4j call fetches. The text is
 lossy, so the values it loses are taken from the JVM objects (`catalyst_values`).
@@ -271,7 +271,7 @@ _FILE_METADATA: Final = frozenset(
 
 def _attribute(frame: _Frame, expression: Any) -> _Part | None:
     node = frame.node
-    # Every column of a relation of ours is nullable, and JSON does not show an attribute's metadata.
+    # Every column of such a relation is nullable, and JSON does not show an attribute's metadata.
     is_suspect = not node["nullable"] or node["name"].lower() in _FILE_METADATA
     if is_suspect and "metadata_col" in _jvm_node(frame, expression).metadata().json():
         return None
@@ -496,7 +496,7 @@ def _not(frame: _Frame, _: Any) -> _Part:
 
 
 def _choice(test: Predicate, then: Predicate, otherwise: Predicate) -> Predicate:
-    """IF as AND and OR; exact in three-valued logic, because IS TRUE is never NULL."""
+    """Returns IF as AND and OR; exact in three-valued logic, because IS TRUE is never NULL."""
     chosen = IsTrue(test)
     return Or((And((chosen, then)), And((Not(chosen), otherwise))))
 
@@ -513,7 +513,7 @@ def _is_truth(part: _Part) -> bool:
 
 
 def _conditional(frame: _Frame, _: Any) -> _Part | None:
-    """IF and CASE over conditions: pairs of test and value, then what holds otherwise."""
+    """Returns IF and CASE over conditions: pairs of test and value, then what holds otherwise."""
     if not all(map(_is_truth, (*frame.parts[1::2], *frame.parts[len(frame.parts) // 2 * 2 :]))):
         return None
     parts = [_condition(part) for part in frame.parts]
@@ -523,7 +523,7 @@ def _conditional(frame: _Frame, _: Any) -> _Part | None:
 
 
 def _coalesce(frame: _Frame, _: Any) -> _Part | None:
-    """`coalesce(p, false)` is `p IS TRUE`; over anything but conditions it is not for us."""
+    """Returns `coalesce(p, false)` as `p IS TRUE`; None over anything but conditions."""
     match frame.parts:
         case [condition, Literal(bool() as default)]:
             inner = _condition(condition)
