@@ -17,7 +17,7 @@ from indextables.core.expr.datetimes import (
     timestamp_text,
     to_instant,
 )
-from indextables.core.expr.zones import session_zone
+from indextables.core.expr.datetimes import session_zone
 from indextables.errors import PredicateError
 from support.times import DATES, TIMES
 

@@ -19,7 +19,7 @@ from indextables.core.bind.bind import bind
 from indextables.core.bind.bound import uncoerced
 from indextables.core.domain.column_domain import ColumnDomain
 from indextables.core.expr.evaluate import why_not
-from indextables.core.predicate.nodes import Compare, Opaque, Over, Predicate
+from indextables.core.predicate.nodes import Compare, Literal, Opaque, Over, Predicate, Ref
 from indextables.core.predicate.to_sql import to_sql
 from indextables.core.predicate.tree import fold
 from indextables.core.prune.evaluate import Pruned, must_match, prune
@@ -201,6 +201,8 @@ def _opaque(bound: Predicate) -> dict[str, str]:
                 found[text] = why
             case Over(expression) if why := why_not(expression):
                 found[to_sql(node)] = why
+            case Compare(_, Ref() | Literal(), Ref() | Literal()):
+                pass
             case Compare(_, left, right) if why := why_not(left) or why_not(right):
                 found[to_sql(node)] = why
 

@@ -30,8 +30,9 @@ from indextables.core.bind.coerce import (
     kind_of,
 )
 from indextables.core.bind.values import Values, common_type, compare_constants, on_values, typed
+from indextables.core.expr.datetimes import session_zone
 from indextables.core.expr.nodes import Unknown, refs_of
-from indextables.core.expr.zones import session_zone, zone_of
+from indextables.core.expr.zones import zone_of
 from indextables.core.predicate.like import whole_text
 from indextables.core.predicate.nodes import (
     RESULT,

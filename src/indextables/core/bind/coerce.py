@@ -18,8 +18,7 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
-from indextables.core.expr.datetimes import DAY, parse_date, parse_timestamp, to_instant
-from indextables.core.expr.zones import is_fixed
+from indextables.core.expr.datetimes import DAY, is_fixed, parse_date, parse_timestamp, to_instant
 from indextables.core.predicate.nodes import Literal
 from indextables.core.types import INTEGERS, DataType, DecimalType, PrimitiveType, type_name
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from indextables.core.expr.nodes import Literal
-from indextables.core.expr.zones import find_zone
 from indextables.core.types import PrimitiveType
+from indextables.errors import PredicateError
 
 DAY: Final = 86_400_000_000
 """Microseconds of a day."""
@@ -146,3 +148,43 @@ def timestamp_text(micros: Any) -> str:
     seconds, fraction = divmod(rest, 1_000_000)
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
     return f"{date_text(int(days))} {clock}.{int(fraction):06}"
+
+
+# Zones by their names.
+
+_OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?)(?::(\d\d)(?::(\d\d))?)?", re.ASCII)
+
+
+@lru_cache(maxsize=256)
+def find_zone(name: str) -> dt.tzinfo | None:
+    """Returns the zone of that name or fixed offset, None if there is no such zone."""
+    if name.upper() in {"Z", "UTC", "GMT", "UT"}:
+        return dt.UTC
+    if found := _OFFSET.fullmatch(name):
+        hours, minutes, seconds = (int(part or 0) for part in found.group(2, 3, 4))
+        if hours > 18 or minutes > 59 or seconds > 59:
+            return None
+        offset = dt.timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        return dt.timezone(-offset if found[1] == "-" else offset)
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
+def session_zone(name: str) -> dt.tzinfo:
+    """Returns the zone that local times without one are read in, or PredicateError."""
+    zone = find_zone(name) if isinstance(name, str) else None
+    if zone is None:
+        raise PredicateError(
+            f"no time zone is called {name!r}",
+            hint="use a name such as UTC, Europe/Berlin or +02:00; named zones need the system's time "
+            "zone files or the package tzdata",
+            timezone=name,
+        )
+    return zone
+
+
+def is_fixed(zone: dt.tzinfo) -> bool:
+    """Returns whether the zone's offset never changes, so that local order is the order of instants."""
+    return isinstance(zone, dt.timezone)

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from indextables.core.expr.zones import Zone
 from indextables.core.types import DataType, FieldPath
+
+if TYPE_CHECKING:
+    from indextables.core.expr.zones import Zone
 
 
 class Mode(Enum):

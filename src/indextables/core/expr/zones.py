@@ -7,7 +7,6 @@ its rules come from, and Spark's adapter brings the JVM's.
 from __future__ import annotations
 
 import datetime as dt
-import re
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,12 +14,12 @@ from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
-from zoneinfo import TZPATH, ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import TZPATH
 
 import numpy as np
 import numpy.typing as npt
 
-from indextables.errors import PredicateError
+from indextables.core.expr.datetimes import session_zone
 
 Micros = npt.NDArray[np.int64]
 
@@ -31,42 +30,6 @@ _END: Final = 253_402_300_800
 """The year 10000, in seconds: nothing is known of what a zone with changing offsets does then."""
 _FIRST, _LAST = -(2**63), 2**63 - 1
 _DAY: Final = 86_400 * _SECOND
-_OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?)(?::(\d\d)(?::(\d\d))?)?", re.ASCII)
-
-
-@lru_cache(maxsize=256)
-def find_zone(name: str) -> dt.tzinfo | None:
-    """Returns the zone of that name or fixed offset, None if there is no such zone."""
-    if name.upper() in {"Z", "UTC", "GMT", "UT"}:
-        return dt.UTC
-    if found := _OFFSET.fullmatch(name):
-        hours, minutes, seconds = (int(part or 0) for part in found.group(2, 3, 4))
-        if hours > 18 or minutes > 59 or seconds > 59:
-            return None
-        offset = dt.timedelta(hours=hours, minutes=minutes, seconds=seconds)
-        return dt.timezone(-offset if found[1] == "-" else offset)
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return None
-
-
-def session_zone(name: str) -> dt.tzinfo:
-    """Returns the zone that local times without one are read in, or PredicateError."""
-    zone = find_zone(name) if isinstance(name, str) else None
-    if zone is None:
-        raise PredicateError(
-            f"no time zone is called {name!r}",
-            hint="use a name such as UTC, Europe/Berlin or +02:00; named zones need the system's time "
-            "zone files or the package tzdata",
-            timezone=name,
-        )
-    return zone
-
-
-def is_fixed(zone: dt.tzinfo) -> bool:
-    """Returns whether the zone's offset never changes, so that local order is the order of instants."""
-    return isinstance(zone, dt.timezone)
 
 
 @dataclass(frozen=True, slots=False)

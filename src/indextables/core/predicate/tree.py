@@ -215,6 +215,8 @@ def columns_of(predicate: Predicate) -> tuple[FieldPath, ...]:
 
 def _own_columns(node: Predicate) -> tuple[FieldPath, ...]:
     match node:
+        case Compare(_, Ref(path), Literal()):
+            return (path,)
         case Compare(_, left, right):
             return (*refs_of(left), *refs_of(right))
         case IsNull(ref) | IsNan(ref) | IsIn(ref) | StartsWith(ref) | BoolRef(ref):

@@ -20,12 +20,12 @@ from indextables.core.bind.coerce import digits_of, parse_float
 from indextables.core.expr.datetimes import (
     DAY,
     date_literal,
+    is_fixed,
     parse_date,
     parse_timestamp,
     timestamp_literal,
     to_instant,
 )
-from indextables.core.expr.zones import is_fixed
 from indextables.core.predicate.nodes import Literal
 
 _EXACT: Final = Context(prec=100)

@@ -17,8 +17,8 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
-from indextables.core.expr.nodes import Condition, call
-from indextables.core.expr.zones import session_zone
+from indextables.core.expr.datetimes import session_zone
+from indextables.core.expr.nodes import Condition, Expression, call
 from indextables.core.predicate.like import escape_like, like
 from indextables.core.predicate.nodes import (
     RESULT,
@@ -46,7 +46,7 @@ from indextables.core.predicate.regex import matches
 from indextables.core.predicate.tree import flatten, fold
 from indextables.errors import PredicateError
 from indextables.sql.conditions.opaque import opaque
-from indextables.sql.conditions.operands import Token, syntax_error, tokenize
+from indextables.sql.conditions.operands import Token, read_operand, syntax_error, tokenize
 from indextables.sql.conditions.values import read_value
 
 # Comparisons of columns, constants and whole conditions.
@@ -183,7 +183,9 @@ class _Leaf:
     nested: Nested
 
     def operand(self, start: int, stop: int) -> Operand | None:
-        found = read_value(self.tokens, start, stop, self.zone, self.inner)
+        found: Expression | None = read_operand(self.tokens[start:stop], self.zone)
+        if found is None and stop - start > 1:
+            found = read_value(self.tokens, start, stop, self.zone, self.inner)
         return None if isinstance(found, Condition) else found
 
     def inner(self, start: int, stop: int) -> Predicate | None:

@@ -103,10 +103,7 @@ _NO_NAMES: Final = frozenset(
 def read_value(
     tokens: Sequence[Token], start: int, stop: int, zone: dt.tzinfo, nested: Nested
 ) -> Expression | None:
-    """Returns the value the tokens from start to before stop spell; None for what is not understood."""
-    plain = read_operand(tokens[start:stop], zone)
-    if plain is not None or stop - start < 2:
-        return plain
+    """Returns the value the tokens from start to before stop spell, of at least two; None for what is not understood."""
     reader = _Reader(tokens, start, stop, zone, nested)
     try:
         value = reader.sum()

@@ -15,8 +15,7 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
 from indextables.config import PREFIX, layered
-from indextables.core.expr.datetimes import parse_timestamp, to_instant
-from indextables.core.expr.zones import session_zone
+from indextables.core.expr.datetimes import parse_timestamp, session_zone, to_instant
 from indextables.engines.spark.jvm.gateway import application_of, jvm_tools
 from indextables.engines.spark.place.hadoop import Place, place_of
 from indextables.errors import ConfigError
