@@ -15,7 +15,7 @@ from indextables.core.predicate.to_sql import to_spark_sql
 from indextables.core.prune.evaluate import may_match, must_match
 from indextables.engines.spark.change.reading import Reading
 from indextables.engines.spark.scan.scan_report import _our_scans
-from indextables.engines.spark.place.tables import open_table
+from indextables.engines.spark.place.tables_and_options import open_table
 
 FEW = 60
 MANY = int(os.environ.get("FUZZ_EXAMPLES", "1500"))

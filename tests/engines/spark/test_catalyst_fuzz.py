@@ -22,7 +22,7 @@ from pyspark.errors import PySparkException
 from support.catalyst_conditions import Conditions
 from support.catalyst_rows import plain_frame, write_both
 
-from indextables.engines.spark.place.tables import open_table
+from indextables.engines.spark.place.tables_and_options import open_table
 from indextables.engines.spark.scan.scan_report import _our_scans
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "45"))

@@ -10,7 +10,7 @@ from support.changes import MORE, SCHEMA, STATEMENTS, Twin, random_statements
 from support.interleave import InterleavedStore
 
 from indextables import errors
-from indextables.engines.spark.place.tables import open_table
+from indextables.engines.spark.place.tables_and_options import open_table
 from indextables.table.table import Table
 
 KINDS = pytest.mark.parametrize("key", [False, True], ids=["copied", "logged"])

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from support.interleave import InterleavedStore
 
 from indextables import errors
-from indextables.engines.spark.place.tables import open_table
+from indextables.engines.spark.place.tables_and_options import open_table
 from indextables.table.table import Table
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from support.interleave import SteppedStore
 
-from indextables.engines.spark.place.tables import open_table
+from indextables.engines.spark.place.tables_and_options import open_table
 from indextables.errors import CommitConflictError
 from indextables.table.table import Table
 

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from indextables.engines.spark.streaming import Sink
-from indextables.engines.spark.place.tables import WriteOptions
+from indextables.engines.spark.place.tables_and_options import WriteOptions
 from indextables.errors import ConfigError, IndexTablesError
 from indextables.table.table import Table
 

@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from indextables.engines.spark.place.tables import settings_of
-from indextables.engines.spark.place.tables import WriteOptions
+from indextables.engines.spark.place.tables_and_options import settings_of
+from indextables.engines.spark.place.tables_and_options import WriteOptions
 from indextables.errors import ConfigError
 from indextables.table.table import Table
 

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from indextables.engines.spark import writers as write_capture
 from indextables.engines.spark.jvm import callbacks
 from indextables.engines.spark.patching import options_of, replace_method
-from indextables.engines.spark.place.tables import is_ours
+from indextables.engines.spark.place.tables_and_options import is_ours
 from indextables.engines.spark.scan.explain_labels import describing
 from indextables.engines.spark.scan.lost_files import unreadable_file
 from indextables.engines.spark.scan.reader import one_path, read_table, refuse_schema

@@ -15,7 +15,7 @@ from pyspark.sql.sql_formatter import SQLStringFormatter
 
 from indextables.config import Config
 from indextables.engines.spark.jvm.gateway import jvm_tools, quoted
-from indextables.engines.spark.place.tables import is_ours, open_table, settings_of
+from indextables.engines.spark.place.tables_and_options import is_ours, open_table, settings_of
 from indextables.engines.spark.scan.explain_labels import describing
 from indextables.engines.spark.scan.reader import read_table
 from indextables.engines.spark.statement import statement_reader as dml

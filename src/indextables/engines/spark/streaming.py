@@ -19,7 +19,7 @@ from indextables.engines.spark.patching import (
     options_of,
     replace_method,
 )
-from indextables.engines.spark.place.tables import WriteOptions, is_ours, open_table
+from indextables.engines.spark.place.tables_and_options import WriteOptions, is_ours, open_table
 from indextables.engines.spark.statement.plan_rewrite import name_path
 from indextables.errors import ConfigError, IndexTablesError
 from indextables.log.wire.actions import Txn

@@ -28,7 +28,7 @@ from indextables.engines.spark.patching import (
     options_of,
     replace_method,
 )
-from indextables.engines.spark.place.tables import SHORT_NAME, WriteOptions, is_ours
+from indextables.engines.spark.place.tables_and_options import SHORT_NAME, WriteOptions, is_ours
 from indextables.engines.spark.statement.clauses import partition_columns
 from indextables.engines.spark.statement.plan_rewrite import name_path, relation_path
 from indextables.engines.spark.statement.statements import HANDLERS, Change, Create, Insert

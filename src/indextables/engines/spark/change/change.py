@@ -16,7 +16,7 @@ from indextables.engines.spark.change.copies import Counted, rows_with_places, w
 from indextables.engines.spark.change.keyed_changes import KeyedChangePlanner
 from indextables.engines.spark.change.merge_keys import narrowed
 from indextables.engines.spark.change.reading import Reading
-from indextables.engines.spark.place.tables import SparkTable, open_table, settings_of
+from indextables.engines.spark.place.tables_and_options import SparkTable, open_table, settings_of
 from indextables.engines.spark.statement.statements import Change
 from indextables.engines.spark.write.by_key import SparkChange
 from indextables.engines.spark.write.changed_rows import check_one_change_each, kept

@@ -12,7 +12,7 @@ from indextables.config import Config
 from indextables.core.types import StructType, resolve, schema_from_json
 from indextables.engines.spark.change.replace_where import condition_of_expression
 from indextables.engines.spark.change.writer import SaveMode, Write, execute, with_key
-from indextables.engines.spark.place.tables import WriteOptions, open_table, settings_of
+from indextables.engines.spark.place.tables_and_options import WriteOptions, open_table, settings_of
 from indextables.engines.spark.statement.clauses import FixedValue, fixed_partition
 from indextables.engines.spark.statement.statements import Create, Insert
 from indextables.engines.spark.write.fit import spark_type

@@ -8,7 +8,7 @@ from typing import Any
 
 from indextables.engines.spark.change.merge_keys import narrowed
 from indextables.engines.spark.change.reading import Reading
-from indextables.engines.spark.place.tables import SparkTable
+from indextables.engines.spark.place.tables_and_options import SparkTable
 from indextables.engines.spark.write.by_key import (
     SparkChange,
     keyed_target,

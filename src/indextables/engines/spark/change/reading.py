@@ -16,7 +16,7 @@ from indextables.core.predicate.nodes import Constant, Predicate
 from indextables.core.predicate.tree import fold, is_computed
 from indextables.engines.spark.change.clauses import Scopes, merge_clauses, update_clause
 from indextables.engines.spark.jvm.gateway import column_of, each, jvm_tools
-from indextables.engines.spark.place.tables import SHORT_NAME, SparkTable
+from indextables.engines.spark.place.tables_and_options import SHORT_NAME, SparkTable
 from indextables.engines.spark.scan.conditions import to_predicate
 from indextables.engines.spark.scan.relation import native_frame
 from indextables.engines.spark.statement.plan_rewrite import Rewriter, frame_of

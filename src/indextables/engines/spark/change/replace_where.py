@@ -16,7 +16,7 @@ from indextables.core.predicate.nodes import Constant, Predicate
 from indextables.core.predicate.tree import fold, is_computed
 from indextables.engines.spark.change.reading import scan_filter
 from indextables.engines.spark.jvm.gateway import column_of
-from indextables.engines.spark.place.tables import SparkTable, open_table, parsed_alike
+from indextables.engines.spark.place.tables_and_options import SparkTable, open_table, parsed_alike
 from indextables.engines.spark.scan.relation import native_frame
 from indextables.engines.spark.statement.plan_rewrite import Rewriter
 from indextables.engines.spark.statement.resolve import with_scans

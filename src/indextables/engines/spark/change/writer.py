@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from indextables.config import Config
 from indextables.core.types import StructType
 from indextables.engines.spark.change.replace_where import condition_of_text
-from indextables.engines.spark.place.tables import (
+from indextables.engines.spark.place.tables_and_options import (
     SparkTable,
     WriteOptions,
     key_names,

@@ -31,7 +31,12 @@ from indextables.core.types import (
 )
 from indextables.engines.spark.jvm.gateway import quoted
 from indextables.engines.spark.place.hadoop import Place
-from indextables.engines.spark.place.tables import SparkTable, flag, parsed_alike, snapshot_of
+from indextables.engines.spark.place.tables_and_options import (
+    SparkTable,
+    flag,
+    parsed_alike,
+    snapshot_of,
+)
 from indextables.engines.spark.scan.file_list import ALL_FILES, AS_STORED, reader_options
 from indextables.engines.spark.scan.partition_rows import partition_groups
 from indextables.engines.spark.scan.reader import PARQUET, checked_options

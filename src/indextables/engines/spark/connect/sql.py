@@ -17,7 +17,7 @@ from pyspark.sql.connect.session import SparkSession
 
 from indextables.config import PREFIX, Config
 from indextables.engines.spark.connect.read import open_table, read_table
-from indextables.engines.spark.place.tables import SHORT_NAME, snapshot_of
+from indextables.engines.spark.place.tables_and_options import SHORT_NAME, snapshot_of
 from indextables.errors import IndexTablesError, PredicateError
 from indextables.log.transaction_log import TransactionLog
 from indextables.sql import commands

@@ -1,1 +1,1 @@
-"""Knows where a Spark table is: Hadoop paths and stores, settings of sessions, options."""
+"""Knows where a Spark table is, and the settings and options (`mergeSchema`, `replaceWhere`) of its reads and writes."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from indextables.config import PREFIX, Config
-from indextables.engines.spark.place.tables import flag, open_table, snapshot_of
+from indextables.engines.spark.place.tables_and_options import flag, open_table, snapshot_of
 from indextables.engines.spark.scan.relation import table_frame
 from indextables.errors import ConfigError, SchemaError
 from indextables.log.state.snapshot import Snapshot

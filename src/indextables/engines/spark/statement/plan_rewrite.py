@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from indextables.engines.spark.jvm.callbacks import jvm_callback, serve_callbacks
 from indextables.engines.spark.jvm.gateway import jvm_tools
-from indextables.engines.spark.place.tables import SHORT_NAME, open_table
+from indextables.engines.spark.place.tables_and_options import SHORT_NAME, open_table
 from indextables.engines.spark.scan.reader import read_table
 from indextables.errors import ConfigError
 from indextables.log.state.snapshot import Snapshot

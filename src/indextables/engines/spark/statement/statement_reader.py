@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from indextables.engines.spark.jvm.gateway import jvm_tools
-from indextables.engines.spark.place.tables import SHORT_NAME, is_ours
+from indextables.engines.spark.place.tables_and_options import SHORT_NAME, is_ours
 from indextables.engines.spark.statement.clauses import partition_columns, refuse_unkept
 from indextables.engines.spark.statement.plan_rewrite import (
     Rewriter,

@@ -10,7 +10,7 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
 from indextables.engines.spark.jvm.gateway import each
-from indextables.engines.spark.place.tables import SHORT_NAME
+from indextables.engines.spark.place.tables_and_options import SHORT_NAME
 from indextables.engines.spark.statement.plan_rewrite import name_path
 from indextables.errors import IndexTablesError
 
