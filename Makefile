@@ -36,7 +36,7 @@ lint: $(STAMP) ## ruff, mypy --strict, import-linter, words and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --verbose | tail -n 4
+	@found=$$($(BIN)/lint-imports) || { echo "$$found"; exit 1; }; echo "$$found" | tail -n 2
 	@$(BIN)/python scripts/words.py
 
 format: $(STAMP) ## let ruff fix and format

@@ -24,7 +24,7 @@ from pyspark.sql.classic.column import Column
 
 from indextables.core.expr.functions import FUNCTIONS
 from indextables.core.expr.nodes import Call, Literal, Mode
-from indextables.core.expr.zones import zone_of
+from indextables.core.expr.zone_rules import zone_of
 from indextables.core.predicate.to_sql import _SPARK
 from indextables.core.types import DataType, PrimitiveType, type_name, type_to_arrow
 from indextables.engines.spark.local_session import local_session

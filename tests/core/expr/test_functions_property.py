@@ -15,7 +15,8 @@ from indextables.core.expr.evaluate import chain_of, range_of, rows_of
 from indextables.core.expr.functions import FUNCTIONS, Range
 from indextables.core.expr.nodes import Call
 from indextables.core.expr.vectors import column_of, is_text
-from indextables.core.expr.zones import Zone, zone_of
+from indextables.core.expr.zone_rules import zone_of
+from indextables.core.expr.zones import Zone
 from indextables.core.states import States, holds, space_of
 from indextables.core.types import DataType, DecimalType, PrimitiveType
 from support.expressions import edges, samples

@@ -16,7 +16,7 @@ from indextables.core.expr.evaluate import rows_of
 from indextables.core.expr.nodes import Call, Literal, Ref
 from indextables.core.expr.vectors import column_of, is_text
 from indextables.core.states import space_of
-from indextables.core.expr.zones import zone_of
+from indextables.core.expr.zone_rules import zone_of
 from indextables.core.types import PrimitiveType, type_name
 from support.pages import ROOT
 

@@ -14,7 +14,7 @@ from indextables.core.expr.evaluate import rows_of
 from indextables.core.expr.functions import FUNCTIONS
 from indextables.core.expr.nodes import Call, Expression, Literal, Mode, Ref
 from indextables.core.expr.vectors import column_of
-from indextables.core.expr.zones import zone_of
+from indextables.core.expr.zone_rules import zone_of
 from indextables.core.predicate.nodes import RESULT, IsNull, Over
 from indextables.core.predicate.to_sql import to_sql
 from indextables.core.types import DataType, PrimitiveType, type_name, type_to_arrow

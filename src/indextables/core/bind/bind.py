@@ -32,7 +32,7 @@ from indextables.core.bind.coerce import (
 from indextables.core.bind.values import Values, common_type, compare_constants, on_values, typed
 from indextables.core.expr.datetimes import session_zone
 from indextables.core.expr.nodes import Unknown, refs_of
-from indextables.core.expr.zones import zone_of
+from indextables.core.expr.zone_rules import zone_of
 from indextables.core.predicate.like import whole_text
 from indextables.core.predicate.nodes import (
     RESULT,
