@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from indextables.log.wire.actions import BEING_REPLACED
 from indextables.config import Config
 from indextables.errors import (
     CommitConflictError,
@@ -242,7 +243,9 @@ class Process:
             self.record.violated(
                 f"a reader that saw version {seen[1]} sees {snapshot.version} after it"
             )
-        self.last_seen = (log, snapshot.version)
+        # a fence is a version without a change, and goes again with the swap it was put up for
+        if BEING_REPLACED not in snapshot.protocol.writer_features:
+            self.last_seen = (log, snapshot.version)
         with suppress(StorageError):
             rows = rows_of(self.store, snapshot, keyed=self.keyed)
             if snapshot.version not in log.entries:

@@ -43,8 +43,22 @@ _CASTS = [*_SCALARS, "decimal(10,3)", "decimal(38,10)"]
 _ORDERS = ["=", "=", "<=>", "<", "<=", ">", ">=", "<>", "!="]
 _COLLATIONS = ["UTF8_LCASE", "UTF8_BINARY_RTRIM", "UNICODE_CI"]
 _INTERVALS = ["INTERVAL 1 DAY", "INTERVAL 1 MONTH", "INTERVAL -3 MONTH", "INTERVAL 1 YEAR", "INTERVAL 90 MINUTE", "INTERVAL '1 02:03:04' DAY TO SECOND"]  # fmt: skip
+# The size of what they make follows a number: a draw of 2147483647 would end the JVM, not the query.
+_UNBOUNDED = {
+    "array_repeat",
+    "bround",
+    "format_number",
+    "lpad",
+    "repeat",
+    "round",
+    "rpad",
+    "sequence",
+    "space",
+}
 _BY_RESULT: dict[str, list[tuple[str, list[str]]]] = {}
 for _name, _found in SIGNATURES.items():
+    if _name in _UNBOUNDED:
+        continue
     for _result, *_arguments in _found:
         _BY_RESULT.setdefault(_result, []).append((_name, _arguments))
 
