@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from indextables.log.wire.actions import BEING_REPLACED
 from indextables.config import Config
 from indextables.errors import (
     CommitConflictError,
@@ -26,6 +25,7 @@ from indextables.errors import (
     VersionNotFoundError,
 )
 from indextables.log.transaction_log import TransactionLog
+from indextables.log.wire.actions import BEING_REPLACED
 from indextables.ops.analyze import analyze
 from indextables.ops.append import append
 from indextables.ops.compact import compact
