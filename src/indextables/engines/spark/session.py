@@ -22,6 +22,7 @@ from indextables.engines.spark.scan.explain_labels import describing
 from indextables.engines.spark.scan.lost_files import unreadable_file
 from indextables.engines.spark.scan.reader import one_path, read_table, refuse_schema
 from indextables.engines.spark.sql import Parameters, path_of_name, run_sql
+from indextables.engines.spark.statement import views
 from indextables.errors import IndexTablesError
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def enable(spark: Session) -> Session:
         )
     callbacks.install(unreadable_file)
     write_capture.install()
+    views.install()
     replace_method(DataFrameReader, "load", _load)
     replace_method(DataFrameReader, "table", _reader_table)
     replace_method(SparkSession, "table", _session_table)
@@ -102,6 +104,7 @@ def _reader_table(original: Callable[..., DataFrame]) -> Callable[..., DataFrame
     def table(self: DataFrameReader, tableName: str) -> DataFrame:  # noqa: N803
         path = path_of_name(self._spark, tableName)
         if path is None:
+            views.refresh_views(self._spark, tableName)
             return original(self, tableName)
         return read_table(self._spark, path, options_of(self._jreader))
 
@@ -111,7 +114,10 @@ def _reader_table(original: Callable[..., DataFrame]) -> Callable[..., DataFrame
 def _session_table(original: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
     def table(self: SparkSession, tableName: str) -> DataFrame:  # noqa: N803
         path = path_of_name(self, tableName)
-        return original(self, tableName) if path is None else read_table(self, path)
+        if path is None:
+            views.refresh_views(self, tableName)
+            return original(self, tableName)
+        return read_table(self, path)
 
     return table
 

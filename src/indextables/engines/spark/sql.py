@@ -25,6 +25,7 @@ from indextables.engines.spark.statement.unsupported import (
     refuse_catalog_statement,
     refuse_explained_change,
 )
+from indextables.engines.spark.statement.views import forget, refresh_views
 from indextables.engines.spark.write.executor import SparkExecutor, spark_executor
 from indextables.errors import IndexTablesError
 from indextables.log.transaction_log import TransactionLog
@@ -63,6 +64,7 @@ def run_sql(
     frames: Mapping[str, object],
 ) -> DataFrame:
     """Returns the result of a statement; `to_spark` runs it unchanged in Spark."""
+    refresh_views(session, text)
     if not commands.may_be_ours(text):
         return to_spark()
     found = commands.find(text)
@@ -155,7 +157,7 @@ def _explain(session: SparkSession, plan: JavaObject, rewriter: Rewriter) -> Dat
 
 
 def _view(session: SparkSession, plan: JavaObject, rewriter: Rewriter) -> DataFrame | None:
-    """Creates a temporary view that keeps its plan, because the text Spark keeps would not resolve later."""
+    """Creates a temporary view of the plan, which follows its tables: Spark could not resolve its text later."""
     rewritten = rewriter.rewrite(plan.plan())
     if not rewriter.replaced:
         return None
@@ -169,12 +171,13 @@ def _view(session: SparkSession, plan: JavaObject, rewriter: Rewriter) -> DataFr
 
 
 def _cached(session: SparkSession, plan: JavaObject, rewriter: Rewriter) -> DataFrame | None:
-    """Runs CACHE TABLE … AS SELECT: caches a temporary view that keeps its plan, as `_view` makes one."""
+    """Runs CACHE TABLE … AS SELECT: caches a temporary view that keeps its rows, unlike those that `_view` makes."""
     rewritten = rewriter.rewrite(plan.plan())
     if not rewriter.replaced:
         return None
     name = str(plan.tempViewName().eval(jvm_tools().empty_row).toString())
     _register(frame_of(session, rewritten), name, replace=False, is_global=False)
+    forget(session, name)
     given = jvm_tools().as_java(plan.options())
     level = next((given.get(key) for key in given.keySet().toArray() if key.lower() == _LEVEL), None)
     options = f" OPTIONS ('{_LEVEL}' '{level}')" if level else ""

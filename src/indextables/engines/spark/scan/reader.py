@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
 
 from indextables.config import PREFIX, Config
+from indextables.engines.spark.jvm.gateway import JvmTools, jvm_tools
 from indextables.engines.spark.place.tables_and_options import flag, open_table, snapshot_of
 from indextables.engines.spark.scan.relation import table_frame
 from indextables.errors import ConfigError, SchemaError
@@ -30,14 +34,64 @@ def read_table(
 ) -> DataFrame:
     """Returns the table at this path, pinned to its newest version or to the one that the options name."""
     given = checked_options(options or {})
-    table = open_table(session, path)
-    snapshot = pinned
-    if snapshot is None or "versionAsOf" in given or "timestampAsOf" in given:
-        snapshot = snapshot_of(session, table, given.get("versionAsOf"), given.get("timestampAsOf"))
     parquet: dict[str, str] = {name: given[name] for name in PARQUET if name in given}
     read_optimized = flag("readOptimized", given.get("readOptimized"))
-    frame = table_frame(session, table.place, snapshot, parquet, read_optimized=read_optimized)
+    if "versionAsOf" in given or "timestampAsOf" in given:
+        table = open_table(session, path)
+        pinned = snapshot_of(session, table, given.get("versionAsOf"), given.get("timestampAsOf"))
+    if pinned is None:
+        frame = NewestRead(path, parquet, read_optimized).frame(session)
+    else:
+        place = open_table(session, path).place
+        frame = table_frame(session, place, pinned, parquet, read_optimized=read_optimized)
     return frame.where(given["where"]) if "where" in given else frame
+
+
+@dataclass(frozen=True, slots=True)
+class NewestRead:
+    """A read of the newest version of a table, which is marked in the plan of its DataFrame."""
+
+    path: str
+    parquet: Mapping[str, str] = field(default_factory=dict)
+    read_optimized: bool = False
+    version: str = ""
+    """The version that was read, so that two texts are equal only for the same rows."""
+
+    def frame(self, session: SparkSession, pinned: Snapshot | None = None) -> DataFrame:
+        """Returns the rows of the newest version, or of the one that is given as such."""
+        table = open_table(session, self.path)
+        snapshot = pinned or table.log.snapshot()
+        frame = table_frame(
+            session, table.place, snapshot, self.parquet, read_optimized=self.read_optimized
+        )
+        marked = asdict(self) | {"version": version_text(snapshot)}
+        tools = jvm_tools()
+        frame._jdf.logicalPlan().setTagValue(_tag(tools), json.dumps(marked))  # noqa: SLF001
+        return frame
+
+    @classmethod
+    def of(cls, node: JavaObject) -> NewestRead | None:
+        """Returns the read that a node of a plan is the top of; None for other nodes."""
+        text = node.getTagValue(_tag(jvm_tools()))
+        return cls(**json.loads(text.get())) if text.isDefined() else None
+
+
+def version_text(snapshot: Snapshot) -> str:
+    """Returns a text that tells this version from every other of the table."""
+    return f"{snapshot.metadata.id} {snapshot.version} {snapshot.commit_id}"
+
+
+_tags: Final[dict[int, tuple[JvmTools, JavaObject]]] = {}
+
+
+def _tag(tools: JvmTools) -> JavaObject:
+    """Returns Catalyst's name for the mark: nodes keep it while a plan is analysed."""
+    found = _tags.get(id(tools))
+    if found is None or found[0] is not tools:
+        _tags.clear()
+        name = tools.lookup("org.apache.spark.sql.catalyst.trees.TreeNodeTag")("indextables.newest")
+        found = _tags[id(tools)] = (tools, name)
+    return found[1]
 
 
 def one_path(path: str | Sequence[str] | None, options: Mapping[str, str]) -> str:

@@ -108,14 +108,22 @@ def last_scan(frame: DataFrame) -> QueryScans:
 
 def reads_table(frame: DataFrame, root: str) -> bool:
     """Returns True if the frame is computed from rows of the table at this root."""
+    return any(scan.root == root for scan in _scans_read(frame))
+
+
+def reads_tables(frame: DataFrame) -> bool:
+    """Returns True if the frame is computed from rows of any table."""
+    return any(True for _ in _scans_read(frame))
+
+
+def _scans_read(frame: DataFrame) -> Iterator[NativeScan]:
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
-    locations = (
-        _location(leaf)
-        for part in (plan, *each(plan.subqueriesAll()))
-        for leaf in each(part.collectLeaves())
-    )
-    scans = (find_scan(location) for location in locations if location is not None)
-    return any(scan is not None and scan.root == root for scan in scans)
+    for part in (plan, *each(plan.subqueriesAll())):
+        for leaf in each(part.collectLeaves()):
+            location = _location(leaf)
+            scan = None if location is None else find_scan(location)
+            if scan is not None:
+                yield scan
 
 
 def _location(leaf: JavaObject) -> str | None:
