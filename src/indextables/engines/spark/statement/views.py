@@ -161,7 +161,7 @@ def _no_longer(name: str) -> SchemaError:
 
 @dataclass
 class _Newest:
-    """The newest version of each table, the same for all views of one statement."""
+    """The newest version of each table, asked for once by all views of a statement."""
 
     session: SparkSession
     _known: dict[str, Snapshot] = field(default_factory=dict)
