@@ -7,7 +7,7 @@ import dataclasses
 import click
 
 from indextables.cli.output import OutputFormat, format_option, show_facts, show_json, show_rows
-from indextables.cli.report.words import human_bytes, human_moment
+from indextables.cli.report.words import human_bytes, human_moment, what_changed
 from indextables.cli.streams import advise
 from indextables.core.types import type_name
 from indextables.log.state.rows import Split
@@ -84,7 +84,8 @@ def history(table: str, limit: int | None, output: OutputFormat) -> None:
     entries = [dataclasses.asdict(entry) for entry in Table(table).history(limit)]
     for entry in entries:
         entry["committed"] = human_moment(entry["timestamp_ms"])
-    columns = ("version", "committed", "operation", "num_files", "size_in_bytes", "metrics")
+        entry["what it did"] = what_changed(entry["metrics"])
+    columns = ("version", "committed", "operation", "what it did")
     show_rows(entries, columns, output)
 
 

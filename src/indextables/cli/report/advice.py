@@ -11,6 +11,7 @@ from indextables.cli.report.table_report import ColumnReport, TableReport
 from indextables.cli.report.words import counted, human_bytes
 
 _FEW: Final = 8
+_MANY: Final = 4
 _MOST_COLUMNS: Final = 5
 _BOUND: Final = "spark.indextables.stats.truncation.strategy=bound"
 
@@ -27,6 +28,28 @@ def advice_for(report: TableReport) -> list[Advice]:
     """Returns advice for a table; none if it is fine as it is."""
     path = shlex.quote(report.uri.removeprefix("file://"))
     return [*_statistics(report, path), *_layout(report, path), *_log(report, path)]
+
+
+def why_it_skips(column: ColumnReport) -> str:
+    """Returns in one sentence why conditions on a column skip as much, or as little, as they do."""
+    reach, splits = column.reach, column.splits
+    if not column.orderable:
+        return "values of this type have no order, so only IS NULL can skip"
+    if reach.partition:
+        return "a partition column: each split has one value"
+    if column.dropped:
+        return "values too long for the log: a prefix of them would skip (strategy=bound, or a higher maxLength)"
+    if reach.missing:
+        return f"{counted(reach.missing, 'split')} without statistics: analyze adds them"
+    if column.point_reads is None:
+        return "no split has a value"
+    if splits >= _FEW and column.point_reads > splits / _MANY:
+        return f"values are spread over the splits: sorted by {reach.column}, an equality would read about one"
+    return (
+        "the splits hold different ranges, so conditions skip well"
+        if splits > 1
+        else "there is one split"
+    )
 
 
 def _statistics(report: TableReport, path: str) -> Iterator[Advice]:

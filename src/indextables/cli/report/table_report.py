@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,7 @@ from indextables.log.open.history import HistoryEntry
 from indextables.log.open.load import Listing, list_log
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.files import LogNames
+from indextables.plan.merge_rule import MergeRule
 from indextables.storage.base import LogStore
 from indextables.storage.open import open_store
 from indextables.table.table import Table
@@ -69,6 +71,9 @@ class TableReport:
 
     uri: str
     snapshot: Snapshot
+    drawn: Snapshot
+    """The same version without delta files of deletes, which hold no rows."""
+    record_key: tuple[str, ...]
     rows: int | None
     """None if a split does not say, or if delta files have to be merged first."""
     log_files: int
@@ -84,6 +89,8 @@ class TableReport:
     columns: tuple[ColumnReport, ...]
     log: LogReport
     history: tuple[HistoryEntry, ...]
+    growth: tuple[tuple[int, int], ...]
+    """Each kept version, oldest first, and the bytes of all kept commits up to it."""
 
 
 def table_report(
@@ -100,10 +107,13 @@ def table_report(
     target = config.get(TARGET_FILE_SIZE)
     is_log = as_mask(pc.equal(snapshot.column("kind"), "log"))
     holds_rows = ~as_mask(pc.equal(snapshot.column("block"), "delete"))
+    drawn = snapshot if holds_rows.all() else snapshot.subset(holds_rows)
     sizes = np.asarray(snapshot.column("size").fill_null(0))
     return TableReport(
         uri=table.uri,
         snapshot=snapshot,
+        drawn=drawn,
+        record_key=MergeRule.of(snapshot.properties).key,
         rows=None if is_log.any() else _rows(snapshot),
         log_files=int(np.count_nonzero(is_log)),
         sizes=_by_size(sizes),
@@ -112,10 +122,17 @@ def table_report(
         checkpoint_interval=config.get(CHECKPOINT_INTERVAL),
         partitions=_partitions(snapshot),
         removed_files=snapshot.tombstones.num_rows,
-        columns=tuple(_columns(snapshot.subset(holds_rows))),
+        columns=tuple(_columns(drawn)),
         log=_log(list_log(store, LogNames()), history),
         history=tuple(history[:recent]),
+        growth=_growth(history),
     )
+
+
+def _growth(history: list[HistoryEntry]) -> tuple[tuple[int, int], ...]:
+    oldest_first = history[::-1]
+    sizes = accumulate(entry.size_in_bytes for entry in oldest_first)
+    return tuple(zip((entry.version for entry in oldest_first), sizes, strict=True))
 
 
 def _rows(snapshot: Snapshot) -> int | None:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Mapping
 from typing import Final
 
 # Characters that a terminal may obey instead of showing: controls, and those that turn the direction of text.
 _UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+_CAPITAL: Final = re.compile("[A-Z]")
+# Counts of how a commit was made, which say nothing about what it holds.
+_TECHNICAL: Final = frozenset({"numTouchedGroups", "numTruncatedColumns"})
 
 
 def human_bytes(count: int) -> str:
@@ -48,6 +53,38 @@ def counted(number: int, noun: str) -> str:
     ('1 split', '1,200 splits')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def what_changed(metrics: Mapping[str, object]) -> str:
+    """Returns the metrics of a commit in words: counts that are not zero, without the `num` before their names.
+
+    >>> what_changed({"numAddedFiles": 2, "numOutputBytes": 1500, "numDeletedRows": 0})
+    '2 added files, 1.5 kB written'
+    """
+    return ", ".join(_changed(name, count) for name, count in metrics.items() if _is_said(name, count))
+
+
+def _is_said(name: str, count: object) -> bool:
+    return (
+        isinstance(count, int)
+        and bool(count)
+        and not isinstance(count, bool)
+        and name not in _TECHNICAL
+    )
+
+
+def _changed(name: str, count: object) -> str:
+    number = count if isinstance(count, int) else 0
+    words = _CAPITAL.sub(lambda found: f" {found[0].lower()}", name.removeprefix("num")).strip()
+    what, _, kind = words.rpartition(" ")
+    if kind == "bytes":
+        return f"{human_bytes(number)} {'written' if what == 'output' else what}"
+    if name == "truncationBytesSaved":
+        return f"{human_bytes(number)} of statistics saved"
+    what = "written" if what == "output" else what
+    return f"{number:,} {what} {kind[:-1] if number == 1 and kind.endswith('s') else kind}".replace(
+        "  ", " "
+    )
 
 
 def visible(text: str) -> str:
