@@ -86,7 +86,7 @@ def shapes(table):
     found = {}
     for split in table.snapshot().splits():
         bases, logs = found.get(split.file_group, (0, 0))
-        found[split.file_group] = (bases + (not split.is_log), logs + split.is_log)
+        found[split.file_group] = (bases + (not split.is_delta), logs + split.is_delta)
     return found
 
 
@@ -209,7 +209,7 @@ def test_slices_stay_in_their_partition(uri):
     assert done.committed is False  # b has no log: 2 went into a new group
     table.upsert(rows((3, 30), p="b"))
     assert table.compact("p = 'b'").metrics["numCompactedSlices"] == 1
-    assert {s.partition_values["p"] for s in table.snapshot().splits() if s.is_log} == {"a"}
+    assert {s.partition_values["p"] for s in table.snapshot().splits() if s.is_delta} == {"a"}
     table.compact()
     assert contents(table) == {1: 10, 2: 20, 3: 30, 4: 4}
     assert contents(table, where="p = 'b'") == {2: 20, 3: 30, 4: 4}
@@ -235,7 +235,7 @@ def test_few_or_small_logs_can_wait(uri):
     snapshot = table.snapshot()
     sizes = {}
     for split in snapshot.splits():
-        sizes.setdefault(split.file_group, [0, 0])[split.is_log] += split.size
+        sizes.setdefault(split.file_group, [0, 0])[split.is_delta] += split.size
     percents = sorted(100 * logs / base for base, logs in sizes.values() if logs)
     for least, expected in ((percents[0], 2), (percents[0] + 0.1, 1), (percents[1] + 0.1, 0)):
         plan = plan_compact(snapshot, Condition(), Threshold(min_percent=least))

@@ -203,7 +203,7 @@ def test_a_base_that_matches_is_read_with_the_log_that_changes_it():
     log_over = log("a", 1, data("002"), id=(1, 5), n=(500, 500))
     found = pruned([base(id=(1, 9), n=(100, 100)), log_over], "n = 100")
     assert found.rows.tolist() == [True, False]
-    assert found.logs.tolist() == [False, True]
+    assert found.deltas.tolist() == [False, True]
     assert not found.bare.any()
 
 
@@ -298,9 +298,9 @@ def test_an_older_delete_that_was_completed_later_is_read_with_the_new_base():
     new = base("new", "003", id=(1, 9), n=(90, 110))
     late = log(".g_002.log.1", 1, delete("002"), instant="002", id=(1, 9))
     times = Timeline(["001", "002", "003"], completed_at={"002": "0031"})
-    assert pruned([new, late], "n = 100", timeline=times).logs.tolist() == [False, True]
+    assert pruned([new, late], "n = 100", timeline=times).deltas.tolist() == [False, True]
     early = Timeline(["001", "002", "003"], completed_at={"002": "0021"})
-    assert pruned([new, late], "n = 100", timeline=early).logs.tolist() == [False, False]
+    assert pruned([new, late], "n = 100", timeline=early).deltas.tolist() == [False, False]
 
 
 # -- other ways of merging ---------------------------------------------------------------------------

@@ -39,7 +39,10 @@ def test_a_plan_of_slices_loses_no_row_and_shows_none_that_is_gone(mode):
             plan = plan_files(snapshot, where)
             assert answer_of(plan, files) == answer(files, mode, plan.predicate)
             opened = {s.path for s in plan.files}
-            used = [*snapshot.splits(plan.bare), *(s for p in plan.pieces for s in (*p.files, *p.logs))]
+            used = [
+                *snapshot.splits(plan.bare),
+                *(s for p in plan.pieces for s in (*p.files, *p.deltas)),
+            ]
             assert opened == {s.path for s in used}
             report = plan.report
             assert report.kept_slices <= report.kept_slices_before <= report.total_slices

@@ -111,7 +111,7 @@ def test_pieces_hold_what_has_to_be_merged(sliced):
     """One for each slice whose rows a log may change; files and logs in order of their commits."""
     found = plan(sliced)
     assert [
-        (p.file_group, "".join(f.path for f in p.files), "".join(f.path for f in p.logs), p.mode)
+        (p.file_group, "".join(f.path for f in p.files), "".join(f.path for f in p.deltas), p.mode)
         for p in found.pieces
     ] == [("g1", "ab", "bc", "record"), ("g2", "d", "e", "record")]
     assert plan(sliced, "n = 55").pieces == ()
@@ -127,7 +127,7 @@ def test_a_log_older_than_every_file_that_is_read_is_not_opened(sliced):
     )
     (piece,) = plan(log, "n = 55").pieces
     assert [f.path for f in piece.files] == ["c"]
-    assert [f.path for f in piece.logs] == ["d"]
+    assert [f.path for f in piece.deltas] == ["d"]
 
 
 def test_read_optimized_reads_bases_only(sliced):

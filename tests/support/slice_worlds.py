@@ -171,7 +171,7 @@ def answer_of(plan, files):
         found += [(k, row) for k, row in file.rows.items() if is_wanted(plan.predicate, k, row, file.p)]
     for piece in plan.pieces:
         mine = [by_path[s.path] for s in piece.files]
-        logs = [by_path[s.path] for s in piece.logs]
+        logs = [by_path[s.path] for s in piece.deltas]
         if piece.mode == "columns":
             deletes = [f for f in logs if f.block == "delete"]
             rows = merged([*mine, *deletes], piece.mode).items()

@@ -246,7 +246,7 @@ def _holds(split: Split, path: FieldPath, key: Sequence[str]) -> bool:
         return True
     if split.block == "delete":
         return False
-    given = columns_set(split.extra_json) if split.is_log else None
+    given = columns_set(split.extra_json) if split.is_delta else None
     return given is None or path[0] in given
 
 

@@ -11,7 +11,7 @@ from indextables.log.wire.actions import Action, Metadata, Txn
 from indextables.ops.keyed.upsert import upsert
 from indextables.ops.shared.commit import CommitResult, commit, config_for, is_done, write_target
 from indextables.ops.shared.executor import Executor
-from indextables.ops.shared.schema import evolved, merged_schema, settle
+from indextables.ops.shared.schema import evolved, fit_to_current, merged_schema
 from indextables.parquet.write.write import Written
 from indextables.plan.merge_rule import RECORD_KEY
 
@@ -60,6 +60,6 @@ def plan_append(
     snapshot: Snapshot, written_with: Metadata, written: Written, txn: Txn | None = None
 ) -> CommitPlan:
     """Returns the commit for rows written with this metadata, whatever the table has become since."""
-    metadata, adds = settle(snapshot.metadata, written_with, written.adds)
+    metadata, adds = fit_to_current(snapshot.metadata, written_with, written.adds)
     actions: tuple[Action, ...] = (*metadata, *((txn,) if txn else ()), *adds)
     return CommitPlan(Append(), "APPEND", actions, metrics=written.metrics)

@@ -92,12 +92,12 @@ def plan_compact(snapshot: Snapshot, condition: Condition, threshold: Threshold)
     slices = slices_of(snapshot)
     if slices is None:
         return CompactPlan(())
-    is_log = slices.block != Block.BASE
+    is_delta = slices.block != Block.BASE
     sizes = np.asarray(snapshot.column("size").fill_null(0))
-    deltas = np.bincount(slices.codes[is_log], minlength=slices.count)
+    deltas = np.bincount(slices.codes[is_delta], minlength=slices.count)
     bytes_ = [
         np.bincount(slices.codes[kind], sizes[kind], minlength=slices.count)
-        for kind in (is_log, ~is_log)
+        for kind in (is_delta, ~is_delta)
     ]
     chosen = (deltas >= threshold.min_logs) & (100 * bytes_[0] >= threshold.min_percent * bytes_[1])
     bound = condition.bound(snapshot)
@@ -112,7 +112,7 @@ def plan_compact(snapshot: Snapshot, condition: Condition, threshold: Threshold)
             Piece(
                 name,
                 tuple(split for split in splits if split.block != "delete"),
-                tuple(split for split in splits if split.is_log),
+                tuple(split for split in splits if split.is_delta),
                 rule.mode,
                 rule.key,
             )
@@ -147,7 +147,7 @@ def _exchange(piece: Piece, new: Written) -> Group:
 
 def _files(piece: Piece) -> list[Split]:
     """Returns every file of the slice once."""
-    return list({split.path: split for split in (*piece.files, *piece.logs)}.values())
+    return list({split.path: split for split in (*piece.files, *piece.deltas)}.values())
 
 
 def _discard(log: TransactionLog, compacted: Iterable[Written]) -> None:

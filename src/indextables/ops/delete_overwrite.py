@@ -28,7 +28,7 @@ from indextables.ops.shared.commit import (
     write_target,
 )
 from indextables.ops.shared.executor import Executor
-from indextables.ops.shared.schema import evolved, merged_schema, settle
+from indextables.ops.shared.schema import evolved, fit_to_current, merged_schema
 from indextables.parquet.write.write import Rewritten, Written
 from indextables.plan.merge_rule import RECORD_KEY
 from indextables.storage.base import LogStore
@@ -120,7 +120,7 @@ class RewritePlanner:
         metadata: tuple[Metadata, ...] = ()
         added = self.written.adds
         if self.written_with is not None:
-            metadata, added = settle(snapshot.metadata, self.written_with, added)
+            metadata, added = fit_to_current(snapshot.metadata, self.written_with, added)
         if bound is None:
             dropped, touched = np.ones(snapshot.num_files, np.bool_), {}
         else:

@@ -126,7 +126,7 @@ def _resolved(snapshot: Snapshot, clustering: Clustering) -> Clustering:
 
 
 def _without_deltas(snapshot: Snapshot, mask: FileMask) -> list[Split]:
-    changed = {split.file_group for split in snapshot.splits() if split.is_log}
+    changed = {split.file_group for split in snapshot.splits() if split.is_delta}
     return [
         split
         for split in snapshot.splits(mask)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from indextables.core.types import StructType
+from indextables.deprecated import renamed
 from indextables.errors import ProtocolError, SchemaError
 from indextables.log.state.rows import Split
 
@@ -94,9 +95,11 @@ class Piece:
     """The name of the slice."""
     files: tuple[Split, ...]
     """The files whose rows are read."""
-    logs: tuple[Split, ...]
+    deltas: tuple[Split, ...]
     """The delta files whose keys hide rows of older files, or change them in the mode COLUMNS. A data delta
     file whose rows are read is also among `files`."""
     mode: MergeMode
     key: tuple[str, ...]
     """The columns of the record key."""
+
+    logs = renamed("logs", "deltas", removed_in="0.3")

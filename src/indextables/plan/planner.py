@@ -91,7 +91,7 @@ class Plan:
             elif name not in found:
                 continue
             files, deltas = found[name]
-            if split.is_log and split.seq > files[0].seq:
+            if split.is_delta and split.seq > files[0].seq:
                 deltas.append(split)
         return tuple(
             Piece(name, tuple(files), tuple(deltas), rule.mode, rule.key)
@@ -119,7 +119,7 @@ def plan_files(
     if slices is None:
         found = _prune_files(snapshot, bound, within, wanted)
     elif read_optimized:
-        wanted = ~slices.is_log
+        wanted = ~slices.is_delta
         found = _prune_files(snapshot, bound, within, wanted)
     else:
         mode = MergeRule.of(snapshot.properties).mode

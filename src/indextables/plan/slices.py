@@ -23,6 +23,7 @@ from indextables.core.prune.evaluate import Pruned, may_match, prune
 from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.prune.source import FileMask, as_array, as_mask
 from indextables.core.types import FieldPath
+from indextables.deprecated import renamed
 from indextables.errors import ProtocolError
 from indextables.log.state.snapshot import Snapshot
 from indextables.plan.column_sets import ColumnSets
@@ -129,10 +130,12 @@ class Slices:
         return first_files
 
     @property
-    def is_log(self) -> FileMask:
+    def is_delta(self) -> FileMask:
         """Returns True for each file that is not a base file."""
         deltas: FileMask = self.block != Block.BASE
         return deltas
+
+    is_log = renamed("is_log", "is_delta", removed_in="0.3")
 
     def having(self, files: FileMask) -> FileMask:
         """Returns True for each slice that has one of these files."""
@@ -155,7 +158,7 @@ class PrunedSlices:
     """True for each slice that would be kept if every file without statistics kept its slice."""
     rows: FileMask
     """True for each file whose rows are read."""
-    logs: FileMask
+    deltas: FileMask
     """True for each delta file whose keys are needed, because they may hide rows that are read."""
     bare: FileMask
     """True for each file whose rows are read, and of whose wanted rows no delta file can change any."""
@@ -167,7 +170,9 @@ class PrunedSlices:
     @property
     def files(self) -> FileMask:
         """Returns True for each file that is opened."""
-        return self.rows | self.logs
+        return self.rows | self.deltas
+
+    logs = renamed("logs", "deltas", removed_in="0.3")
 
     @property
     def counts(self) -> SliceCounts:
@@ -217,9 +222,9 @@ def prune_slices(
     bare = rows & (slices.seq >= _newest(slices, deltas)[slices.codes])
     if merge_mode is not MergeMode.RECORD:
         alone = np.bincount(slices.codes[rows], minlength=slices.count) == 1
-        bare &= ~slices.is_log & alone[slices.codes]
+        bare &= ~slices.is_delta & alone[slices.codes]
     kept = slices.having(rows)
-    unindexed = slices.is_log & ~slices.holds_rows & (slices.state != State.REPLACED)
+    unindexed = slices.is_delta & ~slices.holds_rows & (slices.state != State.REPLACED)
     kept_before = kept | slices.having(unindexed & inside)
     return PrunedSlices(kept, kept_before, rows, deltas, bare, inside, found.columns)
 
@@ -238,7 +243,7 @@ def _combined(
     """
     if predicate is None:
         return candidates
-    merged = slices.having(candidates & slices.is_log)
+    merged = slices.having(candidates & slices.is_delta)
     together = candidates & merged[slices.codes]
     kept = slices.having(candidates & ~together & matching)
     union = SliceIndex(index, slices.codes, together, slices.sets)
@@ -275,13 +280,13 @@ def slices_of(snapshot: Snapshot) -> Slices | None:
 
 
 def _slices(snapshot: Snapshot) -> Slices | None:
-    is_log = as_mask(pc.equal(snapshot.column("kind"), "log"))
-    if not is_log.any():
+    is_delta = as_mask(pc.equal(snapshot.column("kind"), "log"))
+    if not is_delta.any():
         return None
     blocks = snapshot.column("block")
-    _check_blocks(blocks, is_log)
+    _check_blocks(blocks, is_delta)
     deletes = as_mask(pc.equal(blocks, "delete"))
-    block = np.where(is_log, np.where(deletes, Block.DELETE, Block.DATA), Block.BASE).astype(np.int8)
+    block = np.where(is_delta, np.where(deletes, Block.DELETE, Block.DATA), Block.BASE).astype(np.int8)
     rule, sets = MergeRule.of(snapshot.properties), None
     if not rule.key:
         raise ProtocolError(
@@ -300,10 +305,10 @@ def _slices(snapshot: Snapshot) -> Slices | None:
     )
 
 
-def _check_blocks(blocks: pa.ChunkedArray, is_log: FileMask) -> None:
+def _check_blocks(blocks: pa.ChunkedArray, is_delta: FileMask) -> None:
     known = as_mask(pc.is_in(blocks, pa.array(["data", "delete"])))
-    if (is_log & ~known).any():
-        found = blocks.filter(pa.array(is_log & ~known))[0].as_py()
+    if (is_delta & ~known).any():
+        found = blocks.filter(pa.array(is_delta & ~known))[0].as_py()
         raise ProtocolError(
             f"the table has delta files of the kind {found!r}, which this version of the library does not know",
             hint="upgrade indextables, or compact the table with the version that wrote it",

@@ -22,7 +22,7 @@ def test_a_change_leaves_the_rows_that_another_engine_leaves(spark, tmp_path, ke
     twin = Twin(spark, tmp_path / "t", key=key, partition_by=("g",))
     for statement in STATEMENTS:
         twin.run(statement)
-    assert any(split.is_log for split in twin.table.snapshot().splits()) == key
+    assert any(split.is_delta for split in twin.table.snapshot().splits()) == key
     assert (
         sorted(map(tuple, (r.values() for r in twin.table.scan().to_arrow().to_pylist())), key=str)
         == twin.rows()

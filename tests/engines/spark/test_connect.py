@@ -258,7 +258,7 @@ def test_files_to_be_merged_are_refused(connect, tmp_path):
     made = it.Table.create(str(tmp_path / "m"), schema, record_key=["id"])
     made.append(pa.table({"id": [1, 2], "v": ["a", "b"]}, schema))
     made.upsert(pa.table({"id": [2], "v": ["new"]}, schema))
-    assert any(split.is_log for split in made.snapshot().splits())
+    assert any(split.is_delta for split in made.snapshot().splits())
     with pytest.raises(IndexTablesError, match="delta files"):
         read(connect, tmp_path / "m")
     assert rows(read(connect, tmp_path / "m", readOptimized=True), "id") == [(1, "a"), (2, "b")]

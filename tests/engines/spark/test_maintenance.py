@@ -182,9 +182,9 @@ def test_compact_folds_slices_on_the_executors(spark, tmp_path, mode):
     table.upsert(pa.table(changed))
     table.delete("k IN (7, 99)")
     before = sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["k"])
-    assert any(split.is_log for split in table.snapshot().splits())
+    assert any(split.is_delta for split in table.snapshot().splits())
     jobs, frame = jobs_of(spark, lambda: spark.sql(f"COMPACT indextables.`{table.uri}`"))
     assert (jobs > 0, frame.collect()[0].compacted_slices > 0) == (True, True)
-    assert not any(split.is_log for split in table.snapshot().splits())
+    assert not any(split.is_delta for split in table.snapshot().splits())
     assert sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["k"]) == before
     assert table.check(deep=True).ok

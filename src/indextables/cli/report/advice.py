@@ -71,9 +71,9 @@ def _statistics(report: TableReport, path: str) -> Iterator[Advice]:
 
 
 def _layout(report: TableReport, path: str) -> Iterator[Advice]:
-    if report.log_files:
+    if report.delta_files:
         yield Advice(
-            f"every reader merges {counted(report.log_files, 'delta file')} of upserts and deletes",
+            f"every reader merges {counted(report.delta_files, 'delta file')} of upserts and deletes",
             f"indextables compact {path}",
         )
         return

@@ -92,7 +92,7 @@ def _key(report: TableReport) -> str:
 
 
 def _files(report: TableReport) -> str:
-    deltas = f", {counted(report.log_files, 'delta file')} of them" if report.log_files else ""
+    deltas = f", {counted(report.delta_files, 'delta file')} of them" if report.delta_files else ""
     return human_bytes(report.snapshot.total_bytes) + deltas
 
 

@@ -76,7 +76,7 @@ class TableReport:
     record_key: tuple[str, ...]
     rows: int | None
     """None if a split does not say, or if delta files have to be merged first."""
-    log_files: int
+    delta_files: int
     """Delta files, which wait to be compacted."""
     sizes: Mapping[str, int]
     """Files by size class."""
@@ -105,7 +105,7 @@ def table_report(
     snapshot, history = table.snapshot(), table.history()
     config = Config.of(table=snapshot.properties)
     target = config.get(TARGET_FILE_SIZE)
-    is_log = as_mask(pc.equal(snapshot.column("kind"), "log"))
+    is_delta = as_mask(pc.equal(snapshot.column("kind"), "log"))
     holds_rows = ~as_mask(pc.equal(snapshot.column("block"), "delete"))
     drawn = snapshot if holds_rows.all() else snapshot.subset(holds_rows)
     sizes = np.asarray(snapshot.column("size").fill_null(0))
@@ -114,10 +114,10 @@ def table_report(
         snapshot=snapshot,
         drawn=drawn,
         record_key=MergeRule.of(snapshot.properties).key,
-        rows=None if is_log.any() else _rows(snapshot),
-        log_files=int(np.count_nonzero(is_log)),
+        rows=None if is_delta.any() else _rows(snapshot),
+        delta_files=int(np.count_nonzero(is_delta)),
         sizes=_by_size(sizes),
-        small_files=int(np.count_nonzero((sizes < target * 3 // 4) & ~is_log)),
+        small_files=int(np.count_nonzero((sizes < target * 3 // 4) & ~is_delta)),
         target_bytes=target,
         checkpoint_interval=config.get(CHECKPOINT_INTERVAL),
         partitions=_partitions(snapshot),

@@ -111,7 +111,7 @@ class Publisher:
         """
         parent, mine = self.file(base.version), self.file(base.version + 1)
         # of another writer's commit without an id all that can be said is whether it is there
-        found = self._settled_owner(parent, base)
+        found = self._owner_once_shown(parent, base)
         if found is not None and found.commit_id == base.commit_id:
             return
         if found is None and self._is_checkpointed(mine, commit_id):
@@ -134,7 +134,7 @@ class Publisher:
         except ObjectNotFoundError:
             return True  # deleted by hand, as commits below a checkpoint may be
 
-    def _settled_owner(self, parent: LogFile, base: Snapshot) -> CommitInfo | None:
+    def _owner_once_shown(self, parent: LogFile, base: Snapshot) -> CommitInfo | None:
         """Returns what the version before says of itself; None if it is gone."""
         problem: StorageError | None = None
         for seconds in (0.0, *_PAUSES):

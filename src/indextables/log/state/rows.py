@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from indextables.core.stats import SplitStats, from_wire
 from indextables.core.types import DataType, DecimalType, StructType
+from indextables.deprecated import renamed
 from indextables.errors import LogCorruptedError
 from indextables.log.state.segments import Shape
 from indextables.log.wire.actions import Add
@@ -316,9 +317,11 @@ class Split:
         return from_wire(dict(self.wire_stats) if self.wire_stats else None, self.schema)
 
     @property
-    def is_log(self) -> bool:
+    def is_delta(self) -> bool:
         """Returns True for a delta file, whose rows replace or delete rows of older files."""
         return self.kind == "log"
+
+    is_log = renamed("is_log", "is_delta", removed_in="0.3")
 
     def to_add(self) -> Add:
         """Returns the action that adds exactly this split again, with its unknown fields and its `seq`."""

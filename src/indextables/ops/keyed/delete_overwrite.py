@@ -21,7 +21,7 @@ from indextables.log.wire.actions import Metadata, Remove, Txn
 from indextables.ops.keyed.upsert import NO_FILES, condition_in, target_for
 from indextables.ops.shared.commit import CommitResult, Condition, SamePartitions, commit, config_for
 from indextables.ops.shared.executor import ChangeByKey, Executor
-from indextables.ops.shared.schema import evolved, merged_schema, settle
+from indextables.ops.shared.schema import evolved, fit_to_current, merged_schema
 from indextables.parquet.write.write import Changes, Written
 from indextables.plan.merge_rule import rule_of
 from indextables.plan.slices import shown_records, whole_slices
@@ -120,7 +120,7 @@ class RemovalPlanner:
             found = self.change.write_all(metadata, target, merge=self.merge_schema, within=within)
             self._written = (metadata, found)
         metadata, written = self._written
-        brought, adds = settle(snapshot.metadata, metadata, written.adds)
+        brought, adds = fit_to_current(snapshot.metadata, metadata, written.adds)
         return brought, Written(adds, written.metrics)
 
     def _deleted(self, snapshot: Snapshot, whole: FileMask, changes: Changes) -> dict[str, int]:

@@ -29,7 +29,7 @@ class Excluded:
 
     path: str
     reason: str
-    is_log: bool = False
+    is_delta: bool = False
     """True for a delta file, whose rows replace or delete rows of older files."""
 
     def __str__(self) -> str:

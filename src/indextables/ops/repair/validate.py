@@ -134,7 +134,7 @@ def all_lost(state: Snapshot, checked: Validation) -> RepairError | None:
 def lost_from_slices(state: Snapshot, checked: Validation) -> RepairError | None:
     """Returns the error for lost files without which slices would show wrong rows; None if there are none."""
     lost = [*checked.missing, *checked.mismatched]
-    if deltas := [one for one in lost if one.is_log]:
+    if deltas := [one for one in lost if one.is_delta]:
         return RepairError(
             f"delta files are not stored as the log says: {listed(deltas)}",
             hint="restore the files: without them deleted and replaced rows would come back",
@@ -155,6 +155,6 @@ def _completed_by_others(state: Snapshot, lost: list[Excluded]) -> list[Excluded
         return []
     slices = pa.array(sorted(state.groups_of(frozenset(one.path for one in lost))), pa.string())
     files = state.splits(np.asarray(pc.is_in(state.column("file_group"), slices)))
-    partial = {f.file_group for f in files if f.is_log and columns_set(f.extra_json) is not None}
+    partial = {f.file_group for f in files if f.is_delta and columns_set(f.extra_json) is not None}
     needed = {f.path for f in files if f.file_group in partial}
     return [one for one in lost if one.path in needed]

@@ -131,10 +131,10 @@ def _element_problems(old: DataType, new: DataType, name: str) -> Iterator[str]:
         yield f"{name!r} cannot change from {type_name(old)} to {type_name(new)}"
 
 
-def settle(
+def fit_to_current(
     now: Metadata, written_with: Metadata, adds: Sequence[Add]
 ) -> tuple[tuple[Metadata, ...], tuple[Add, ...]]:
-    """Returns splits written with some metadata as part of a table whose metadata may have changed since.
+    """Returns splits written with some metadata for a table whose metadata may have changed since.
 
     These are the metadata to commit with them, if any, and the adds under the schema id they then have.
     SchemaMismatchError if they do not fit the table any more.

@@ -40,7 +40,7 @@ def combined_rows(
     wanted = request.by_key(piece.key).with_columns(*fields.names, *piece.key)
     key = list(piece.key)
     files = [_read_file(wanted, key, split, filesystem, recorder) for split in piece.files]
-    for delta in piece.logs:
+    for delta in piece.deltas:
         if delta.block == "delete":
             only_keys = wanted.with_columns(*key)
             batches = read_split(only_keys, delta, filesystem, recorder)
@@ -156,7 +156,7 @@ def _selected_rows(
         split.path: _Delta.read(
             request, piece, split, filesystem, recorder, with_rows=split.path in shown
         )
-        for split in piece.logs
+        for split in piece.deltas
         if split.seq > oldest
     }
     newer = _Newer.of(list(deltas.values()))

@@ -201,7 +201,7 @@ def _read(
 
 
 def _files(unit: Unit) -> Sequence[Split]:
-    return (*unit.files, *unit.logs) if isinstance(unit, Piece) else (unit,)
+    return (*unit.files, *unit.deltas) if isinstance(unit, Piece) else (unit,)
 
 
 def _age(split: Split) -> tuple[int, str]:

@@ -22,6 +22,6 @@ def _units(piece: Piece) -> Sequence[Unit]:
     if not piece.files:
         return ()
     oldest = min(split.seq for split in piece.files)
-    if piece.mode is MergeMode.RECORD and all(delta.seq <= oldest for delta in piece.logs):
+    if piece.mode is MergeMode.RECORD and all(delta.seq <= oldest for delta in piece.deltas):
         return piece.files
     return (piece,)

@@ -73,7 +73,7 @@ class Search:
         return keys, emptied
 
     def _keys(self, bound: Predicate, unit: Unit) -> pa.Table:
-        files = (unit,) if isinstance(unit, Split) else (*unit.files, *unit.logs)
+        files = (unit,) if isinstance(unit, Split) else (*unit.files, *unit.deltas)
         what = (self.snapshot.metadata.schema_id, *(split.path for split in files))
         if what not in self.known:
             request = ReadRequest(self.store, self.snapshot.schema, self._key, bound)

@@ -84,10 +84,10 @@ class Parameter:
 class Optional:
     """A piece of a pattern that may be missing."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[Element, ...]
 
 
-Part: TypeAlias = Word | Parameter | Optional
+Element: TypeAlias = Word | Parameter | Optional
 
 
 @dataclass(frozen=True)
@@ -98,12 +98,12 @@ class Command:
     run: Callable[[Context, Arguments], pa.Table]
 
     @cached_property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[Element, ...]:
         """Returns the pattern of the usage."""
         return _parse_usage(self.usage)
 
     @cached_property
-    def claim(self) -> tuple[Part, ...]:
+    def claim(self) -> tuple[Element, ...]:
         """Returns the beginning of the pattern that makes a statement this command, even if the rest is misspelled."""
         for at, part in enumerate(self.parts):
             if isinstance(part, Parameter):
@@ -155,9 +155,9 @@ def _begins_like(text: str, command: Command) -> bool:
     return len(words) > 1 and all(word in part.texts for word, part in zip(found, words, strict=False))
 
 
-def _parse_usage(usage: str) -> tuple[Part, ...]:
+def _parse_usage(usage: str) -> tuple[Element, ...]:
     """Returns the pattern of a usage, read with a stack of open brackets; each closing one makes an Optional."""
-    stack: list[list[Part]] = [[]]
+    stack: list[list[Element]] = [[]]
     for found in _USAGE.finditer(usage):
         if found["open"]:
             stack.append([])
@@ -180,12 +180,12 @@ class _Statement:
     source: str
     tokens: Sequence[Token]
 
-    def read(self, parts: Sequence[Part]) -> Arguments | None:
+    def read(self, parts: Sequence[Element]) -> Arguments | None:
         """Returns the values if the whole statement has this pattern."""
         found = self.match(parts, 0)
         return None if found is None or self.tokens[found[1]].kind != "end" else found[0]
 
-    def match(self, parts: Sequence[Part], at: int) -> _Found | None:
+    def match(self, parts: Sequence[Element], at: int) -> _Found | None:
         """Matches the pattern from this token on; an optional piece is tried first with, then without."""
         if not parts:
             return {}, at
@@ -230,7 +230,7 @@ class _Statement:
         is_closed = self.tokens[at].is_symbol(")") and all(found)
         return ({name: json.dumps(found)}, at + 1) if is_closed else None
 
-    def condition(self, name: str, rest: Sequence[Part], at: int) -> _Found | None:
+    def condition(self, name: str, rest: Sequence[Element], at: int) -> _Found | None:
         """Returns the text before the first word that may follow it, outside of parentheses."""
         words = {text for part in rest for text in _first_words(part)}
         depth, end = 0, at
@@ -244,7 +244,7 @@ class _Statement:
         return self.source[self.tokens[start].start : self.tokens[end - 1].end] if end > start else ""
 
 
-def _first_words(part: Part) -> tuple[str, ...]:
+def _first_words(part: Element) -> tuple[str, ...]:
     match part:
         case Word(texts):
             return texts

@@ -14,8 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.core.prune.source import FileMask
 from indextables.engines.spark.jvm.gateway import quoted
 from indextables.engines.spark.place.hadoop import Place
+from indextables.engines.spark.scan.file_index import Subset
 from indextables.engines.spark.scan.partition_rows import FILE
-from indextables.engines.spark.scan.relation import Part, native_frame
+from indextables.engines.spark.scan.relation import native_frame
 from indextables.engines.spark.write.changed_rows import ACTION, Target
 from indextables.engines.spark.write.file_rows import of_file
 from indextables.engines.spark.write.native_write import NativeWriter
@@ -33,7 +34,7 @@ def rows_with_places(
 ) -> Target:
     """Returns the rows of these files (all without a mask), each with its file and its place in it."""
     every = np.ones(snapshot.num_files, np.bool_) if mask is None else mask
-    rows = native_frame(session, snapshot, place, part=Part.with_lineage(every))
+    rows = native_frame(session, snapshot, place, subset=Subset.with_lineage(every))
     columns = [F.col(quoted(column)) for column in (*snapshot.schema.names, FILE)]
     frame = rows.select(*columns, of_file(rows, "row_index").alias(ROW))
     return Target(frame, snapshot.schema, {FILE: FILE, ROW: ROW}, (FILE, ROW))

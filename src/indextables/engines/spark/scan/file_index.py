@@ -6,6 +6,7 @@ after that (vectorised reading, column pruning, row groups, AQE) is Spark's own 
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import threading
 import zlib
@@ -20,6 +21,7 @@ from py4j.java_gateway import JavaObject
 from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import And, Opaque, Predicate
 from indextables.core.prune.source import FileMask
+from indextables.core.types import StructType
 from indextables.engines.spark.jvm.callbacks import jvm_callback
 from indextables.engines.spark.jvm.gateway import jvm_tools
 from indextables.engines.spark.scan.conditions import to_predicate
@@ -112,49 +114,75 @@ _logger: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
-class PartOf:
-    """The files of a version that a scan reads, if they are not all of them."""
+class Subset:
+    """Some of a version's files, read for all or some of their columns."""
 
     name: str
-    whole: Snapshot
+    """A name that tells it from every other subset of the version."""
     mask: FileMask
-    """One bit per file of `whole`."""
+    """One bit per file of the version."""
+    schema: StructType | None = None
+    """The columns to read; None means all of the table's."""
+    lineage: bool = False
+    """Whether each row also says where it comes from (`partition_rows.LINEAGE`)."""
+    is_sliced: bool = True
+    """False reads each file by itself, such as the keys of delta files, whatever its rows mean in its slice."""
+
     is_pruned: bool = False
     """Whether the files were chosen by the conditions of the query, which then skip no more of them."""
+
+    @classmethod
+    def with_lineage(cls, mask: FileMask) -> Subset:
+        """Returns these files with where each row comes from; the name tells subsets of one version apart."""
+        chosen = hashlib.sha256(np.packbits(mask).tobytes()).hexdigest()[:16]
+        return cls(f"files {chosen}", mask, lineage=True)
+
+    def of(self, snapshot: Snapshot) -> Snapshot:
+        """Returns a snapshot of just these files."""
+        chosen = snapshot.subset(self.mask)
+        return chosen if self.is_sliced else chosen.unsliced()
 
 
 @dataclass(frozen=True, eq=False)
 class NativeScan:
     """A table pinned to one version, which all queries over one DataFrame share."""
 
-    snapshot: Snapshot
+    whole: Snapshot
+    """The version."""
     files: FileList
+    """The files that are read: all of the version's, or the subset."""
     location: str
     """The table's location as its user wrote it."""
     root: str
     """The table's directory as Hadoop writes it."""
-    part: PartOf | None = None
-    """What `snapshot` is a subset of; None if it is the whole version."""
+    subset: Subset | None = None
+    """Which of the version's files are read; None if all of them are."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Returns the version as far as it is read."""
+        return self.files.snapshot
 
     @property
     def label(self) -> str:
         """Returns the scan as logging shows it."""
-        part = f" {self.part.name}" if self.part else ""
-        return f"IndexTables[{self.location}] v{self.snapshot.version}{part}"
+        return f"IndexTables[{self.location}] v{self.whole.version}{self._subset_name}"
 
     @property
     def identity(self) -> str:
         """Returns a text that is equal for two scans only if they read the same rows."""
-        part = f" {self.part.name}" if self.part else ""
-        return f"{self.version_identity}{part} {self.snapshot.excerpt}".rstrip()
+        return f"{self.version_identity}{self._subset_name} {self.snapshot.excerpt}".rstrip()
+
+    @property
+    def _subset_name(self) -> str:
+        return f" {self.subset.name}" if self.subset else ""
 
     @property
     def version_identity(self) -> str:
         """Returns a text that is equal for two scans only if they read the same version of one table, or some of it."""
-        snapshot = self.part.whole if self.part else self.snapshot
         # a log of another writer has no commit ids; then only the same object is known to be the same version
-        commit = snapshot.commit_id or id(snapshot)
-        return f"IndexTables[{self.root}] v{snapshot.version} {snapshot.metadata.id} {commit}"
+        commit = self.whole.commit_id or id(self.whole)
+        return f"IndexTables[{self.root}] v{self.whole.version} {self.whole.metadata.id} {commit}"
 
     def plan(self, partition_filters: JavaObject, data_filters: JavaObject) -> Plan:
         """Returns the splits that may hold rows; partition filters are applied exactly, others by statistics."""
@@ -162,7 +190,7 @@ class NativeScan:
         if partition_filters.length():
             within = self.files.partitions_matching(partition_filters)
         conditions: list[Predicate] = []
-        if self.part is None or not self.part.is_pruned:
+        if self.subset is None or not self.subset.is_pruned:
             conditions += (to_predicate(data_filters.apply(i)) for i in range(data_filters.length()))
         plan = self._planned(conditions, within)
         _logger.info("%s: %s", self.label, plan.report)

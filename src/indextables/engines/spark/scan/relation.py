@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -27,7 +26,7 @@ from indextables.engines.spark.jvm.gateway import (
     string_map,
 )
 from indextables.engines.spark.place.hadoop import Place
-from indextables.engines.spark.scan.file_index import NativeScan, PartOf, TableFileIndex, register
+from indextables.engines.spark.scan.file_index import NativeScan, Subset, TableFileIndex, register
 from indextables.engines.spark.scan.file_list import ALL_FILES, ANY_NAME, AS_STORED, FileList
 from indextables.engines.spark.scan.partition_rows import FILE, SEQ, SLICE, Lineage
 from indextables.log.state.snapshot import Snapshot
@@ -42,43 +41,13 @@ patterns in their texts, which takes longer than making the task for the file.
 """
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """Some of a version's files, read for all or some of their columns."""
-
-    name: str
-    """A name that tells it from every other subset of the version."""
-    mask: FileMask
-    """One bit per file of the version."""
-    schema: StructType | None = None
-    """The columns to read; None means all of the table's."""
-    lineage: bool = False
-    """Whether each row also says where it comes from (`partition_rows.LINEAGE`)."""
-    is_sliced: bool = True
-    """False reads each file by itself, such as the keys of delta files, whatever its rows mean in its slice."""
-
-    is_pruned: bool = False
-    """Whether the files were chosen by the conditions that the rows are filtered by."""
-
-    @classmethod
-    def with_lineage(cls, mask: FileMask) -> Part:
-        """Returns these files with where each row comes from; the name tells subsets of one version apart."""
-        chosen = hashlib.sha256(np.packbits(mask).tobytes()).hexdigest()[:16]
-        return cls(f"files {chosen}", mask, lineage=True)
-
-    def of(self, snapshot: Snapshot) -> Snapshot:
-        """Returns a snapshot of just these files."""
-        part = snapshot.subset(self.mask)
-        return part if self.is_sliced else part.unsliced()
-
-
 def native_frame(
     session: SparkSession,
     snapshot: Snapshot,
     place: Place,
     options: Mapping[str, str] | None = None,
     *,
-    part: Part | None = None,
+    subset: Subset | None = None,
 ) -> DataFrame:
     """Returns a DataFrame over this version of the table, pinned to it however often it is used.
 
@@ -86,14 +55,13 @@ def native_frame(
     """
     tools = jvm_tools()
     serve_callbacks(tools.gateway)
-    files = _files(session, snapshot, place.root, part)
-    of = None if part is None else PartOf(part.name, snapshot, part.mask, part.is_pruned)
-    scan = register(NativeScan(files.snapshot, files, place.location, place.root, of))
+    files = _files(session, snapshot, place.root, subset)
+    scan = register(NativeScan(snapshot, files, place.location, place.root, subset))
     # Nullable, whatever the table says: a column newer than a file is NULL there, and Spark would fold
     # `z IS NULL` to FALSE.
     partition_schema = nullable_schema(tools, schema_to_json(files.partition_columns))
     # with partition columns, so that Spark keeps the table's order of columns
-    columns = (part.schema if part else None) or snapshot.schema
+    columns = (subset.schema if subset else None) or snapshot.schema
     data_schema = nullable_schema(tools, schema_to_json(columns))
     index = TableFileIndex(scan, partition_schema)
     given = {**_UNASKED, **(options or {}), **files.reader_options, **ALL_FILES, **AS_STORED}
@@ -114,26 +82,26 @@ _lists: Final[OrderedDict[tuple[str, ...], tuple[Snapshot, FileList]]] = Ordered
 _lock: Final = threading.Lock()
 
 
-def _files(session: SparkSession, snapshot: Snapshot, root: str, part: Part | None) -> FileList:
+def _files(session: SparkSession, snapshot: Snapshot, root: str, subset: Subset | None) -> FileList:
     """Returns the files of this version, or of a subset of it, made once for all DataFrames that read it."""
     version = (snapshot.metadata.id, str(snapshot.version), str(snapshot.commit_id))
-    key = (application_of(session), root, *version, part.name if part else "")
+    key = (application_of(session), root, *version, subset.name if subset else "")
     with _lock:
         whole, files = _lists.pop(key, (None, None))
         # A table that was deleted and made again may have the same version, and no id to tell the two apart.
         if files is None or whole is not snapshot:
-            files = _listed(session, snapshot, root, part)
+            files = _listed(session, snapshot, root, subset)
         _lists[key] = (snapshot, files)
         while len(_lists) > _KEPT:
             _lists.popitem(last=False)
     return files
 
 
-def _listed(session: SparkSession, snapshot: Snapshot, root: str, part: Part | None) -> FileList:
-    if part is None:
+def _listed(session: SparkSession, snapshot: Snapshot, root: str, subset: Subset | None) -> FileList:
+    if subset is None:
         return FileList(snapshot, root, session)
-    lineage = Lineage.of(snapshot).where(part.mask) if part.lineage else None
-    return FileList(part.of(snapshot), root, session, lineage)
+    lineage = Lineage.of(snapshot).where(subset.mask) if subset.lineage else None
+    return FileList(subset.of(snapshot), root, session, lineage)
 
 
 # Reads tables with delta files in Spark: native scans, and a join that leaves out what was replaced.
@@ -196,33 +164,35 @@ class _Merge:
         if read_optimized:
             return self._scan("bases", slices.block == Block.BASE)
         found = prune_slices(slices, self.snapshot.index(), None, self.rule.mode)
-        parts = []
+        frames = []
         if found.bare.any():
-            parts.append(self._scan("bare", found.bare))
+            frames.append(self._scan("bare", found.bare))
         merged = found.rows & ~found.bare
         if merged.any():
             if self.rule.mode is MergeMode.COLUMNS:
-                parts.append(self._combined(slices, found, merged))
+                frames.append(self._combined(slices, found, merged))
             else:
-                parts.append(self._unhidden(found, merged))
-        if not parts:  # every row was deleted, and only delta files with their keys are left
+                frames.append(self._unhidden(found, merged))
+        if not frames:  # every row was deleted, and only delta files with their keys are left
             return self._scan("bare", found.bare)
-        return reduce(DataFrame.union, parts)
+        return reduce(DataFrame.union, frames)
 
     def _scan(self, name: str, mask: FileMask) -> DataFrame:
         """Returns the rows of these files as they are."""
-        part = Part(f"{name} with slice" if self.with_slice else name, mask, lineage=self.with_slice)
-        return self._native(part).select(*map(_column, self.names))
+        called = f"{name} with slice" if self.with_slice else name
+        return self._native(Subset(called, mask, lineage=self.with_slice)).select(
+            *map(_column, self.names)
+        )
 
-    def _native(self, part: Part) -> DataFrame:
-        part = replace(part, is_pruned=self.is_pruned)
-        return native_frame(self.session, self.snapshot, self.place, self.options, part=part)
+    def _native(self, subset: Subset) -> DataFrame:
+        subset = replace(subset, is_pruned=self.is_pruned)
+        return native_frame(self.session, self.snapshot, self.place, self.options, subset=subset)
 
     def _keys(self, name: str, mask: FileMask) -> DataFrame:
         """Returns the keys in these delta files, each with where it comes from."""
         schema = self.snapshot.schema
         columns = StructType(tuple(f for f in schema if f.name in self.rule.key))
-        return self._native(Part(name, mask, columns, lineage=True, is_sliced=False))
+        return self._native(Subset(name, mask, columns, lineage=True, is_sliced=False))
 
     def _unhidden(self, found: PrunedSlices, merged: FileMask) -> DataFrame:
         """Returns the rows of these files whose key is in no newer delta file of their slice.
@@ -233,18 +203,18 @@ class _Merge:
         """
         partitions = [n for n in self.snapshot.partition_columns if n not in self.rule.key]
         named = ~self._has_null(partitions)
-        parts = [
-            self._anti_join(f"{name}merged", merged & chosen, found.logs & chosen, compared)
+        frames = [
+            self._anti_join(f"{name}merged", merged & chosen, found.deltas & chosen, compared)
             for name, chosen, compared in (("", named, partitions), ("null ", ~named, []))
             if (merged & chosen).any()
         ]
-        return reduce(DataFrame.union, parts)
+        return reduce(DataFrame.union, frames)
 
     def _anti_join(
         self, name: str, merged: FileMask, newer: FileMask, partitions: list[str]
     ) -> DataFrame:
-        rows = self._native(Part(name, merged, lineage=True))
-        deltas = self._keys(f"{name} log keys", newer)
+        rows = self._native(Subset(name, merged, lineage=True))
+        deltas = self._keys(f"{name} delta keys", newer)
         mine, theirs = columns_in(rows), columns_in(deltas)
         same = [mine[name] == theirs[name] for name in (*self.rule.key, *partitions, SLICE)]
         hidden = reduce(Column.__and__, same) & (theirs[SEQ] > mine[SEQ])
@@ -266,7 +236,7 @@ class _Merge:
             *self.rule.key,
             *(p for p in self.snapshot.partition_columns if p not in self.rule.key),
         )
-        rows = self._native(Part("combined", merged, lineage=True))
+        rows = self._native(Subset("combined", merged, lineage=True))
         combined = rows.groupBy(*map(_column, (SLICE, *constant))).agg(
             F.max(SEQ).alias(_NEWEST),
             *(
@@ -276,7 +246,7 @@ class _Merge:
                 for made in _newest_value(name, _unset(slices, merged, name))
             ),
         )
-        deletes = found.logs & (slices.block == Block.DELETE)
+        deletes = found.deltas & (slices.block == Block.DELETE)
         if not deletes.any():
             return combined.select(*map(_column, self.names))
         gone = self._keys("deleted keys", deletes)

@@ -160,23 +160,22 @@ def _reports(found: Iterable[tuple[JavaObject, NativeScan]]) -> Iterator[ScanRep
         number = seen[scan.identity]
         seen[scan.identity] += 1
         reads.setdefault((scan.version_identity, number), []).append(_Planned.of(node, scan))
-    for parts in reads.values():
-        scan, filters = parts[0].scan, max((part.filters for part in parts), key=len)
-        report = parts[0].plan.report if scan.part is None else _together(parts)
+    for scans in reads.values():
+        scan, filters = scans[0].scan, max((one.filters for one in scans), key=len)
+        report = scans[0].plan.report if scan.subset is None else _together(scans)
         yield ScanReport(scan.location, scan.snapshot.version, filters, report)
 
 
-def _together(parts: Sequence[_Planned]) -> PruneReport:
+def _together(scans: Sequence[_Planned]) -> PruneReport:
     """Returns what several scans of one version read; a file that two of them open counts once."""
-    first = parts[0].scan.part
-    assert first is not None
-    whole, kept = first.whole, np.zeros(first.whole.num_files, np.bool_)
-    for part in parts:
-        if part.scan.part is not None:
-            kept[np.flatnonzero(part.scan.part.mask)[part.plan.rows]] = True
+    whole = scans[0].scan.whole
+    kept = np.zeros(whole.num_files, np.bool_)
+    for one in scans:
+        if one.scan.subset is not None:
+            kept[np.flatnonzero(one.scan.subset.mask)[one.plan.rows]] = True
     sizes = whole.column("size")
     skipped = int(np.count_nonzero(~kept))
-    by_partition = min(skipped, sum(part.plan.report.partition_pruned for part in parts))
+    by_partition = min(skipped, sum(one.plan.report.partition_pruned for one in scans))
     return PruneReport(
         total_files=whole.num_files,
         partition_pruned=by_partition,
@@ -184,9 +183,9 @@ def _together(parts: Sequence[_Planned]) -> PruneReport:
         kept_files=whole.num_files - skipped,
         total_bytes=whole.total_bytes,
         kept_bytes=pc.sum(sizes.filter(pa.array(kept))).as_py() or 0,
-        missing_stats=reduce(_added, (part.plan.report.missing_stats for part in parts)),
-        opaque={k: v for part in parts for k, v in part.plan.report.opaque.items()},
-        planning_ms=sum(part.plan.report.planning_ms for part in parts),
+        missing_stats=reduce(_added, (one.plan.report.missing_stats for one in scans)),
+        opaque={k: v for one in scans for k, v in one.plan.report.opaque.items()},
+        planning_ms=sum(one.plan.report.planning_ms for one in scans),
     )
 
 

@@ -14,8 +14,9 @@ from indextables.core.predicate.nodes import Predicate
 from indextables.core.predicate.to_sql import to_spark_sql
 from indextables.core.prune.source import FileMask
 from indextables.engines.spark.jvm.gateway import quoted
+from indextables.engines.spark.scan.file_index import Subset
 from indextables.engines.spark.scan.partition_rows import FILE
-from indextables.engines.spark.scan.relation import Part, native_frame
+from indextables.engines.spark.scan.relation import native_frame
 from indextables.engines.spark.write.file_rows import GROUP, fewer_read, row_counts
 from indextables.engines.spark.write.native_write import NativeWriter, NewFile, as_written
 from indextables.log.state.rows import Split
@@ -75,7 +76,9 @@ class Rewrite:
 
     def _rows(self, mask: FileMask) -> DataFrame:
         writer = self.writer
-        return native_frame(writer.session, self.snapshot, writer.place, part=Part.with_lineage(mask))
+        return native_frame(
+            writer.session, self.snapshot, writer.place, subset=Subset.with_lineage(mask)
+        )
 
     @property
     def _is_true(self) -> Column:
