@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from indextables.core.prune.source import FileMask
+from indextables.core.stats.columns import FileMask
 from indextables.core.types import DataType, DecimalType, Field, PrimitiveType, StructType
 from indextables.parquet.read.read import plain_files
 from indextables.plan.planner import Plan

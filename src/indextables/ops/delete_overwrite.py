@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.prune.evaluate import may_match, must_match
-from indextables.core.prune.source import FileMask
+from indextables.core.stats.columns import FileMask
 from indextables.log.commit.intent import CommitPlan, Rewrite
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog

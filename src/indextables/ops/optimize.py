@@ -16,7 +16,7 @@ import numpy as np
 
 from indextables.config import TARGET_FILE_SIZE
 from indextables.core.prune.evaluate import may_match
-from indextables.core.prune.source import FileMask
+from indextables.core.stats.columns import FileMask
 from indextables.core.types import is_orderable, resolve, type_name
 from indextables.errors import ConfigError, SchemaError
 from indextables.log.commit.intent import CommitPlan, Group, Optimize

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.prune.source import FileMask
+from indextables.core.stats.columns import FileMask
 from indextables.errors import ObjectNotFoundError, SchemaEvolutionError
 from indextables.log.commit.intent import CommitPlan, Restore
 from indextables.log.state.snapshot import Snapshot

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.prune.source import FileMask, as_mask
+from indextables.core.stats.columns import FileMask, as_mask
 from indextables.errors import (
     CommitConflictError,
     LogCorruptedError,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.prune.source import FileMask, as_array
+from indextables.core.stats.columns import FileMask, as_array
 from indextables.errors import ProtocolError
 from indextables.log.state.rows import loads_extra
 

@@ -24,7 +24,7 @@ from indextables.core.predicate.to_sql import to_sql
 from indextables.core.predicate.tree import fold
 from indextables.core.prune.evaluate import Pruned, must_match, prune
 from indextables.core.prune.index import ColumnStatsIndex
-from indextables.core.prune.source import FileMask
+from indextables.core.stats.columns import FileMask
 from indextables.core.types import FieldPath, StructType, path_text
 from indextables.errors import ConfigError
 from indextables.log.state.rows import Split

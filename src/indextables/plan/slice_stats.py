@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from indextables.core.prune.bounds import Bounds, ByteBounds, IntBounds
 from indextables.core.prune.index import ColumnStats, ColumnStatsIndex, StatsSource
-from indextables.core.prune.source import FileMask, is_null, without
 from indextables.core.states import Cuts
+from indextables.core.stats.columns import FileMask, is_null, without
 from indextables.core.types import FieldPath, StructType
 from indextables.plan.column_sets import ColumnSets
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.prune.evaluate import Pruned, may_match, prune
 from indextables.core.prune.index import ColumnStatsIndex
-from indextables.core.prune.source import FileMask, as_array, as_mask
+from indextables.core.stats.columns import FileMask, as_array, as_mask
 from indextables.core.types import FieldPath
 from indextables.deprecated import renamed
 from indextables.errors import ProtocolError

@@ -16,7 +16,7 @@ from indextables.core.predicate.to_sql import to_sql
 from indextables.core.predicate.tree import columns_of, flatten
 from indextables.core.prune.evaluate import may_match
 from indextables.core.prune.index import ColumnStatsIndex
-from indextables.core.prune.source import FileMask
+from indextables.core.stats.columns import FileMask
 from indextables.log.state.snapshot import Snapshot
 from indextables.plan.report import PruneReport
 from indextables.sql.conditions.parser import parse_predicate

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from indextables.cli.report.words import visible
 from indextables.core.prune.index import ColumnStats, ColumnStatsIndex
-from indextables.core.prune.source import FileMask, is_null
+from indextables.core.stats.columns import FileMask, is_null
 from indextables.core.stats.values import Omit, encode_value
 from indextables.core.stats.wire import Physical
 from indextables.core.types import DataType, FieldPath, PrimitiveType, path_text, resolve, type_name

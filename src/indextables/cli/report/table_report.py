@@ -17,8 +17,8 @@ from indextables.cli.report.known import ColumnReach, column_reach
 from indextables.config import CHECKPOINT_INTERVAL, TARGET_FILE_SIZE, Config
 from indextables.core.prune.evaluate import overlaps
 from indextables.core.prune.index import ColumnStatsIndex
-from indextables.core.prune.source import as_mask
 from indextables.core.states import States
+from indextables.core.stats.columns import as_mask
 from indextables.core.types import FieldPath, is_orderable, leaves
 from indextables.log.open.history import HistoryEntry
 from indextables.log.open.load import Listing, list_log

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.core.expr.functions import Windows
-from indextables.core.prune.source import FileMask, as_mask, is_null, without
 from indextables.core.states import TOP, Cuts, Ordinals
+from indextables.core.stats.columns import FileMask, as_mask, is_null, without
 
 # Which of a million ranges meet a long list of intervals, without a million searches.
 #

@@ -16,8 +16,8 @@ from indextables.core.expr.functions import Range
 from indextables.core.predicate.nodes import Call, CompareOp, NanRule, Over, Ref
 from indextables.core.prune.bounds import Bounds, IntBounds, bounds_of
 from indextables.core.prune.index import ColumnStatsIndex
-from indextables.core.prune.source import FileMask, as_mask
 from indextables.core.states import Ordinals, States, space_of
+from indextables.core.stats.columns import FileMask, as_mask
 from indextables.core.types import DecimalType, FieldPath, PrimitiveType
 
 

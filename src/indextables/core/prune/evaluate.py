@@ -25,8 +25,8 @@ from indextables.core.prune.column_pairs import (
     masks_over,
 )
 from indextables.core.prune.index import ColumnStatsIndex
-from indextables.core.prune.source import FileMask
 from indextables.core.states import States
+from indextables.core.stats.columns import FileMask
 from indextables.core.types import FieldPath
 
 __all__ = ["Masks", "Pruned", "evaluate", "may_match", "must_match", "overlaps", "prune"]

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from indextables.core.expr.functions import Windows
 from indextables.core.prune.bounds import Bounds, IntBounds, bounds_of, windows_of
 from indextables.core.prune.partitions import read_partition
-from indextables.core.prune.source import (
+from indextables.core.states import Ordinals, space_of
+from indextables.core.stats.columns import (
     FileMask,
     ListSource,
     StatsSource,
@@ -24,7 +25,6 @@ from indextables.core.prune.source import (
     source_of,
     without,
 )
-from indextables.core.states import Ordinals, space_of
 from indextables.core.stats.truncation_options import lower_bounds, marked, upper_bounds
 from indextables.core.stats.values import decode_column, index_type
 from indextables.core.types import (

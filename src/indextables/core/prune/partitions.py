@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.prune.source import FileMask, as_array, as_mask, is_null
+from indextables.core.stats.columns import FileMask, as_array, as_mask, is_null
 from indextables.core.stats.values import OMIT, Physical, decode_value, encode_value, index_type
 from indextables.core.types import (
     INTEGERS,

@@ -32,7 +32,7 @@ _SEPARATOR: Final = "\x00"
 
 
 class SnapshotStats:
-    """The statistics of all live files in the snapshot's order, as a `core.prune.source.StatsSource`."""
+    """The statistics of all live files in the snapshot's order, as a `core.stats.columns.StatsSource`."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot

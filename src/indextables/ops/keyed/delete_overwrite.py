@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.core.prune.evaluate import must_match
-from indextables.core.prune.source import FileMask
+from indextables.core.stats.columns import FileMask
 from indextables.log.commit.intent import CommitPlan, Rewrite
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from indextables.config import Config
 from indextables.core.predicate.nodes import Predicate
-from indextables.core.prune.source import FileMask
 from indextables.core.stats import SplitStats
+from indextables.core.stats.columns import FileMask
 from indextables.core.types import FieldPath, StructType
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot

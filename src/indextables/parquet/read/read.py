@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyarrow.fs import FileSystem
 
 from indextables.core.predicate.nodes import And, Compare, IsIn, Literal, Predicate, Ref
-from indextables.core.prune.source import FileMask, as_mask
+from indextables.core.stats.columns import FileMask, as_mask
 from indextables.core.types import DataType, StructType
 from indextables.errors import ProtocolError
 from indextables.log.state.rows import Split

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.prune.evaluate import may_match
-from indextables.core.prune.source import FileMask
+from indextables.core.stats.columns import FileMask
 from indextables.core.types import StructType, schema_to_arrow
 from indextables.errors import DuplicateKeyError, SchemaMismatchError
 from indextables.log.state.snapshot import Snapshot

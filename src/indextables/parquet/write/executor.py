@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from indextables.config import Config
 from indextables.core.predicate.nodes import Predicate
-from indextables.core.prune.source import FileMask
 from indextables.core.stats import SplitStats, collect_stats
 from indextables.core.stats.collect import merge_stats
+from indextables.core.stats.columns import FileMask
 from indextables.core.types import FieldPath, StructType
 from indextables.errors import StorageError
 from indextables.log.state.rows import Split

@@ -17,7 +17,7 @@ import pyarrow as pa
 from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.prune.evaluate import may_match
-from indextables.core.prune.source import FileMask
+from indextables.core.stats.columns import FileMask
 from indextables.core.types import StructType, schema_to_arrow
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot

@@ -11,7 +11,7 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.core.prune.source import FileMask
+from indextables.core.stats.columns import FileMask
 from indextables.engines.spark.jvm.gateway import quoted
 from indextables.engines.spark.place.hadoop import Place
 from indextables.engines.spark.scan.file_index import Subset

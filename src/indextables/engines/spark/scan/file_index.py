@@ -20,7 +20,7 @@ from py4j.java_gateway import JavaObject
 
 from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import And, Opaque, Predicate
-from indextables.core.prune.source import FileMask
+from indextables.core.stats.columns import FileMask
 from indextables.core.types import StructType
 from indextables.engines.spark.jvm.callbacks import jvm_callback
 from indextables.engines.spark.jvm.gateway import jvm_tools

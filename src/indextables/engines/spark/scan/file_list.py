@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
-from indextables.core.prune.source import FileMask
+from indextables.core.stats.columns import FileMask
 from indextables.core.types import FieldPath, Leaf, PrimitiveType, StructType, is_float, leaves
 from indextables.engines.spark.jvm.gateway import handles, jvm_tools
 from indextables.engines.spark.scan.partition_rows import (

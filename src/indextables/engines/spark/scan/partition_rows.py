@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from indextables.core.prune.partitions import partition_value
-from indextables.core.prune.source import FileMask, as_array
+from indextables.core.stats.columns import FileMask, as_array
 from indextables.core.stats.wire import encode_value
 from indextables.core.types import (
     DataType,

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from indextables.core.prune.source import FileMask, as_array, as_mask
+from indextables.core.stats.columns import FileMask, as_array, as_mask
 from indextables.core.types import StructType, schema_to_json
 from indextables.engines.spark.jvm.callbacks import serve_callbacks
 from indextables.engines.spark.jvm.gateway import (

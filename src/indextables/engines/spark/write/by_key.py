@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.core.predicate.nodes import Constant, Predicate
 from indextables.core.predicate.to_sql import to_spark_sql
 from indextables.core.prune.evaluate import may_match
-from indextables.core.prune.source import FileMask
+from indextables.core.stats.columns import FileMask
 from indextables.core.types import PrimitiveType, StructType
 from indextables.engines.spark.jvm.gateway import columns_in, quoted
 from indextables.engines.spark.place.hadoop import Place

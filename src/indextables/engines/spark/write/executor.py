@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from indextables.config import CHANGE_DRIVER_ROWS, Config
 from indextables.core.predicate.nodes import Predicate
-from indextables.core.prune.source import FileMask
 from indextables.core.stats import SplitStats
+from indextables.core.stats.columns import FileMask
 from indextables.core.types import FieldPath, StructType
 from indextables.engines.spark.place.hadoop import Place, place_of
 from indextables.engines.spark.write.by_key import SparkChange

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.core.predicate.nodes import Predicate
 from indextables.core.predicate.to_sql import to_spark_sql
-from indextables.core.prune.source import FileMask
+from indextables.core.stats.columns import FileMask
 from indextables.engines.spark.jvm.gateway import quoted
 from indextables.engines.spark.scan.file_index import Subset
 from indextables.engines.spark.scan.partition_rows import FILE
