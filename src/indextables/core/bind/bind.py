@@ -12,7 +12,6 @@ becomes `Opaque`; its `why` says the reason. In a bound condition
 from __future__ import annotations
 
 import datetime as dt
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -29,11 +28,18 @@ from indextables.core.bind.coerce import (
     is_valid_text,
     kind_of,
 )
-from indextables.core.bind.values import Values, common_type, compare_constants, on_values, typed
+from indextables.core.bind.values import (
+    Values,
+    common_type,
+    compare_constants,
+    is_nan_value,
+    on_values,
+    typed,
+)
 from indextables.core.expr.datetimes import session_zone
 from indextables.core.expr.nodes import Unknown, refs_of
 from indextables.core.expr.zone_rules import zone_of
-from indextables.core.predicate.like import whole_text
+from indextables.core.predicate.like import is_like, whole_text
 from indextables.core.predicate.nodes import (
     RESULT,
     And,
@@ -316,6 +322,10 @@ class _Binder:
                 )
             case BoolRef() if isinstance(value.value, bool):
                 return Constant(value.value)
+            case IsNan():
+                return Constant(is_nan_value(value))
+            case StartsWith(prefix=str()) if isinstance(value.value, str) and condition.regex is None:
+                return Constant(is_like(value.value, condition))
             case Compare(op, _, Literal() as other):
                 return self._constants(op, value, other, node)
             case IsIn(_, values):
@@ -387,7 +397,7 @@ class _Binder:
             return IsNull(column.ref) if node.op == "<=>" else Constant(None)
         if not column.comparable:
             return _opaque_column(node, column)
-        if node.nan is NanRule.IEEE and _is_nan_value(literal):
+        if node.nan is NanRule.IEEE and is_nan_value(literal):
             return unless_null(column.ref, node.op == "<>")
         found = coerce(literal, column.type, self.zone, ordering=node.op in _ORDERINGS)
         match found:
@@ -427,7 +437,7 @@ class _Binder:
             if value.value is None:
                 points.append(Literal(None, column.type))
                 continue
-            if node.nan is NanRule.IEEE and _is_nan_value(value):
+            if node.nan is NanRule.IEEE and is_nan_value(value):
                 ranges.append(unless_null(column.ref, value=False))
                 continue
             match coerce(value, column.type, self.zone, ordering=False):
@@ -516,10 +526,6 @@ def _starts_with(node: StartsWith, column: _Column) -> Predicate:
 
 def _is_integer(dtype: DataType) -> bool:
     return isinstance(dtype, PrimitiveType) and dtype.name in INTEGERS
-
-
-def _is_nan_value(literal: Literal) -> bool:
-    return isinstance(literal.value, float) and math.isnan(literal.value)
 
 
 def _same_order(one: DataType, two: DataType) -> bool:

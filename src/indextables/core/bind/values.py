@@ -6,6 +6,7 @@ gone, since a function that chooses is an AND and an OR over what it chooses fro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -17,7 +18,7 @@ import pyarrow as pa
 from indextables.core.bind.coerce import digits_of, kind_of
 from indextables.core.expr.datetimes import DAY
 from indextables.core.expr.evaluate import rows_of
-from indextables.core.expr.functions import FUNCTIONS
+from indextables.core.expr.functions import FUNCTIONS, VARYING
 from indextables.core.expr.functions.number_types import as_decimal, common_number
 from indextables.core.expr.nodes import (
     Call,
@@ -184,7 +185,10 @@ class Values:
         types = [type_of(part) for part in parts]
         signature = None
         if all(kind is not None for kind in types):
-            signature = function.signature(types, call.type)  # type: ignore[arg-type]
+            known = call.type
+            if known is None and function.result is not None:
+                known = function.result(types, [_value_of(part) for part in parts])  # type: ignore[arg-type]
+            signature = function.signature(types, known)  # type: ignore[arg-type]
         elif any(isinstance(part, Literal) and part.value is None for part in parts):
             return Literal(None, call.type)
         is_typed = call.type is not None and call.function != "cast"
@@ -216,6 +220,10 @@ class Values:
         if kind == PrimitiveType("date"):
             value = self.cast(value, PrimitiveType("timestamp"))
         return self._call(Call("add_micros", ()), [value, Literal(micros.value, PrimitiveType("long"))])
+
+
+def _value_of(part: Value) -> Any:
+    return part.value if isinstance(part, Literal) else VARYING
 
 
 def _shape(call: Call, parts: Sequence[Any]) -> tuple[str, str]:
@@ -398,7 +406,12 @@ def compare_constants(op: str, left: Literal, right: Literal) -> Predicate:
         ">": lambda a, b: a > b,
         ">=": lambda a, b: a >= b,
     }
-    is_odd = left.type != right.type or any(v.value != v.value for v in (left, right))
-    if is_odd:
+    if left.type != right.type:
         return Opaque("a comparison", (), "of two constants")
-    return Constant(bool(tests[op](left.value, right.value)))
+    one, two = ((is_nan_value(side), 0 if is_nan_value(side) else side.value) for side in (left, right))
+    return Constant(bool(tests[op](one, two)))
+
+
+def is_nan_value(literal: Literal) -> bool:
+    """Returns whether a constant is NaN, which is equal to itself and above every number."""
+    return isinstance(literal.value, float) and math.isnan(literal.value)

@@ -77,3 +77,15 @@ def like_regex(pattern: str) -> str:
     pieces = _pieces(pattern, "\\") or []
     body = "".join(_WILDCARDS[char] if wild else re.escape(char) for char, wild in pieces)
     return rf"(?s)\A(?:{body})\z"
+
+
+def is_like(text: str, condition: StartsWith) -> bool:
+    """Returns whether a text satisfies a LIKE, or begins with a prefix.
+
+    >>> is_like("abc", StartsWith(Ref(("s",)), "a", exact=False, pattern="a_c"))
+    True
+    """
+    if condition.pattern is None:
+        return isinstance(condition.prefix, str) and text.startswith(condition.prefix)
+    # Python writes the end of a text with a capital
+    return re.match(like_regex(condition.pattern).removesuffix(r"\z") + r"\Z", text) is not None

@@ -148,9 +148,17 @@ def _error(node: Predicate, inner: tuple[_Rows, ...]) -> Mask | None:
     if isinstance(node, And | Or):
         decides = isinstance(node, Or)
         for rows in inner:
-            decided = pc.fill_null(pc.equal(rows.truth, decides), False)
-            error = error & ~np.asarray(decided)
+            # a part that raises decides nothing, whatever stands in its place
+            decided = _mask(pc.fill_null(pc.equal(rows.truth, decides), False), len(error))
+            error = error & ~(decided if rows.error is None else decided & ~rows.error)
     return error
+
+
+def _mask(truth: Any, count: int) -> Mask:
+    if isinstance(truth, pa.Scalar):
+        return np.full(count, truth.as_py())
+    found: Mask = truth.to_numpy(zero_copy_only=False) if isinstance(truth, pa.Array) else truth.to_numpy()
+    return found
 
 
 def _computed(node: Over | Compare, data: Any) -> _Rows | None:

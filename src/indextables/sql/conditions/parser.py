@@ -47,7 +47,7 @@ from indextables.core.predicate.tree import flatten, fold
 from indextables.errors import PredicateError
 from indextables.sql.conditions.opaque import opaque
 from indextables.sql.conditions.operands import Token, read_operand, syntax_error, tokenize
-from indextables.sql.conditions.values import read_value
+from indextables.sql.conditions.values import TESTS, read_value
 
 # Comparisons of columns, constants and whole conditions.
 
@@ -135,9 +135,6 @@ Nested: TypeAlias = Callable[[int, int], Predicate | None]
 """Reads the condition between two places of the leaf; None if it is nested too deeply."""
 
 _NESTING: Final = frozenset(("(", ")", "[", "]", "CASE", "END"))
-_TESTS: Final = frozenset(
-    {"ISNULL", "ISNOTNULL", "ISNAN", "EQUAL_NULL", "STARTSWITH", "ENDSWITH", "CONTAINS"}
-)
 _PREDICATES: Final = ("IS", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP")
 
 
@@ -196,8 +193,8 @@ class _Leaf:
     def condition(self, start: int, stop: int) -> Predicate | None:
         """Returns a condition that is itself an operand: `(a > 1) = TRUE`, `a > 1 IS TRUE`."""
         tokens = self.tokens[start:stop]
-        has_brackets = tokens and tokens[0].is_symbol("(")
-        if not has_brackets and not any(token.is_symbol(*COMPARISONS) for token in tokens):
+        is_whole = tokens and (tokens[0].is_symbol("(") or tokens[0].is_word(*TESTS))
+        if not is_whole and not any(token.is_symbol(*COMPARISONS) for token in tokens):
             return None
         found = self.nested(start, stop)
         # `(a + 1)` looks like a condition until it is read: then all of it is the engine's
@@ -351,7 +348,7 @@ class _Leaf:
         return self._function()
 
     def _function(self) -> Predicate | None:
-        if len(self.tokens) < 3 or self.tokens[0].keyword not in _TESTS:
+        if len(self.tokens) < 3 or self.tokens[0].keyword not in TESTS:
             return None
         arguments = self._list(1, len(self.tokens))
         match self.tokens[0].keyword, arguments:

@@ -90,8 +90,14 @@ _CAST_CALLS: Final = {
     **{name: _TYPES[name] for name in ("BOOLEAN", "DATE", "TIMESTAMP")},
     "TO_DATE": _TYPES["DATE"],
 }
-_KNOWN: Final = frozenset({*_NAMES, *_TRIES, *_CAST_CALLS, "IF", "IFF", "NVL2", "EXTRACT"})
+_KNOWN: Final = frozenset(
+    {*_NAMES, *_TRIES, *_CAST_CALLS, "IF", "IFF", "NVL2", "EXTRACT", "DATE_PART", "DATEPART"}
+)
 _CHOOSING: Final = frozenset({"IF", "IFF", "COALESCE", "NVL", "IFNULL", "NULLIF"})
+TESTS: Final = frozenset(
+    {"ISNULL", "ISNOTNULL", "ISNAN", "EQUAL_NULL", "STARTSWITH", "ENDSWITH", "CONTAINS"}
+)
+"""Functions that are conditions."""
 _CONDITION_WORDS: Final = ("AND", "OR", "NOT", "IS", "IN", "LIKE", "ILIKE", "RLIKE", "BETWEEN")
 _COMPARISONS: Final = ("=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "!")
 _PARTS: Final = ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "DAYOFWEEK")
@@ -322,10 +328,23 @@ class _Reader:
     def argument(self, name: str) -> Expression:
         """Returns a value or, for functions that take such, a condition."""
         start, end = self.at, self.argument_end()
-        if name in _CHOOSING and any(map(_begins_condition, self.top_level(start, end))):
+        if name in _CHOOSING and any(map(_begins_condition, self.inside(start, end))):
             self.at = end
             return self.condition(start, end)
         return _valued(self.sum())
+
+    def inside(self, start: int, end: int) -> Iterator[Token]:
+        """Yields the tokens at the top level, of what stands in brackets as a whole those in the brackets."""
+        while end - start > 2 and self.tokens[start].is_symbol("("):
+            depth = 0
+            for at in range(start, end):
+                depth += self.tokens[at].is_symbol("(") - self.tokens[at].is_symbol(")")
+                if depth == 0:
+                    break
+            if at < end - 1:
+                break
+            start, end = start + 1, end - 1
+        return self.top_level(start, end)
 
     def top_level(self, start: int, end: int) -> Iterator[Token]:
         """Yields the tokens outside of brackets and of CASE."""
@@ -347,6 +366,11 @@ class _Reader:
         raise Unreadable
 
     def named(self, name: str, arguments: list[Expression]) -> Expression:
+        if name in {"DATE_PART", "DATEPART"} and len(arguments) == 2:
+            part, value = arguments
+            if not (isinstance(part, Literal) and str(part.value).upper() in _PARTS):
+                raise Unreadable
+            return call(str(part.value).lower(), value)
         if name in _CAST_CALLS and len(arguments) == 1:
             return call("cast", arguments[0], type=_CAST_CALLS[name])
         if name in {"IF", "IFF"} and len(arguments) == 3:
@@ -363,7 +387,7 @@ class _Reader:
 
 
 def _begins_condition(token: Token) -> bool:
-    return token.is_word(*_CONDITION_WORDS) or token.is_symbol(*_COMPARISONS)
+    return token.is_word(*_CONDITION_WORDS, *TESTS) or token.is_symbol(*_COMPARISONS)
 
 
 def _valued(value: Expression | Interval) -> Expression:

@@ -93,6 +93,8 @@ class Function:
     """Its result depends on the zone."""
     samples: tuple[tuple[Any, ...], ...] = ()
     """Arguments that tests try: a type stands for a column, a Literal or a bare value for a constant."""
+    result: Callable[[Sequence[DataType], Sequence[Any]], DataType | None] | None = None
+    """The type of the result where constants decide it; given all types, and the constants or VARYING."""
 
 
 # Images that many functions share.

@@ -101,6 +101,15 @@ def _round_signature(types: Sequence[DataType], known: DataType | None) -> Signa
     return ((kind, *places), known) if isinstance(kind, DecimalType) and known is not None else None
 
 
+def _round_result(types: Sequence[DataType], constants: Sequence[Any]) -> DataType | None:
+    """Returns the decimal type of a rounded decimal, which may need one more digit before the point."""
+    places = constants[1] if len(constants) > 1 else 0
+    if not (isinstance(types[0], DecimalType) and isinstance(places, int)):
+        return None
+    digits, scale = types[0].precision - types[0].scale + 1, max(min(types[0].scale, places), 0)
+    return DecimalType(min(max(digits, 1 - places) + scale, 38), scale)
+
+
 def _rounded(site: Site) -> Sequence[Image] | None:
     """Returns the image of `round(x, n)`; of a double only to whole numbers: further on Spark goes by how Java prints it."""
     places = site.constants[1] if len(site.constants) > 1 else 0
@@ -153,6 +162,11 @@ FUNCTIONS: Final = (
         samples=((DOUBLE,), (LONG,), (_MONEY,)),
     ),
     Function(
-        "round", _round_signature, _rounded, modes=ALL_MODES, samples=((DOUBLE,), (LONG, -2), (_INT, 1))
+        "round",
+        _round_signature,
+        result=_round_result,
+        images=_rounded,
+        modes=ALL_MODES,
+        samples=((DOUBLE,), (LONG, -2), (_INT, 1)),
     ),
 )
