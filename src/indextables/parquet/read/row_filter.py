@@ -157,7 +157,9 @@ def _error(node: Predicate, inner: tuple[_Rows, ...]) -> Mask | None:
 def _mask(truth: Any, count: int) -> Mask:
     if isinstance(truth, pa.Scalar):
         return np.full(count, truth.as_py())
-    found: Mask = truth.to_numpy(zero_copy_only=False) if isinstance(truth, pa.Array) else truth.to_numpy()
+    found: Mask = (
+        truth.to_numpy(zero_copy_only=False) if isinstance(truth, pa.Array) else truth.to_numpy()
+    )
     return found
 
 
