@@ -18,7 +18,7 @@ from indextables.errors import PredicateError
 from support.function_conditions import FILES, ROWS, SCHEMA, Draw, Pair, world
 
 SCANS = int(os.environ.get("FUZZ_EXAMPLES", "100"))
-PLANS = int(os.environ.get("FUZZ_EXAMPLES", "300"))
+PLANS = int(os.environ.get("FUZZ_EXAMPLES", "200"))
 SEED = os.environ.get("INDEXTABLES_SEED", "1")
 ZONES = ("UTC", "UTC", "UTC", "America/New_York", "Asia/Kathmandu")
 AT_ONCE = 50
