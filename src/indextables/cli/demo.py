@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import click
 
 import indextables as it
-from indextables.cli.report.words import human_bytes
 from indextables.cli.streams import advise
+from indextables.display import human_bytes
 from indextables.table.table import Table
 
 T = TypeVar("T")

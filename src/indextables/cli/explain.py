@@ -23,8 +23,8 @@ from indextables.cli.report.explain import Explanation, Step, Verdict
 from indextables.cli.report.explain import explain as explain_plan
 from indextables.cli.report.html import html_page
 from indextables.cli.report.table_report import ColumnReport, TableReport, table_report
-from indextables.cli.report.words import human_bytes, human_moment
 from indextables.cli.streams import advise
+from indextables.display import human_bytes, human_moment
 from indextables.table.table import Table
 
 Record: TypeAlias = dict[str, object]

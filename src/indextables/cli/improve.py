@@ -12,9 +12,9 @@ from indextables.cli.output import (
     show_commit,
     show_rows,
 )
-from indextables.cli.report.words import human_bytes
 from indextables.cli.streams import advise
 from indextables.config import STATS_COLUMNS, TARGET_FILE_SIZE
+from indextables.display import human_bytes
 from indextables.sql.statements.log import top_level
 from indextables.table.table import Table
 

@@ -7,9 +7,9 @@ import dataclasses
 import click
 
 from indextables.cli.output import OutputFormat, format_option, show_facts, show_json, show_rows
-from indextables.cli.report.words import human_bytes, human_moment, what_changed
 from indextables.cli.streams import advise
 from indextables.core.types import type_name
+from indextables.display import human_bytes, human_moment, what_changed
 from indextables.log.state.rows import Split
 from indextables.table.recovery import describe_log
 from indextables.table.table import Table

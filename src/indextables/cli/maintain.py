@@ -7,8 +7,8 @@ import dataclasses
 import click
 
 from indextables.cli.output import OutputFormat, format_option, progress, show_facts, show_rows
-from indextables.cli.report.words import human_bytes
 from indextables.cli.streams import advise
+from indextables.display import human_bytes
 from indextables.table.recovery import check_table
 from indextables.table.table import Table
 

@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 
-from indextables.cli.report.words import visible
 from indextables.cli.streams import advise
 from indextables.config import PREFIX
+from indextables.display import visible
 from indextables.errors import StorageError
 from indextables.ops.shared.commit import CommitResult
 

@@ -17,8 +17,8 @@ from indextables.cli.output import (
     show_json,
     show_rows,
 )
-from indextables.cli.report.words import human_bytes
 from indextables.cli.streams import advise
+from indextables.display import human_bytes
 from indextables.errors import RepairError
 from indextables.ops.repair import RepairPlan, plan_repair
 from indextables.ops.repair import repair as run_repair

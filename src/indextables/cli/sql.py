@@ -11,9 +11,9 @@ import click
 import pyarrow as pa
 
 from indextables.cli.output import OutputFormat, format_option, progress, settings_option, show_rows
-from indextables.cli.report.words import counted
 from indextables.cli.streams import advise
 from indextables.config import Config
+from indextables.display import counted
 from indextables.errors import MissingDependencyError, SqlSyntaxError
 from indextables.log.transaction_log import TransactionLog
 from indextables.sql.commands import COMMANDS, find, may_be_ours

@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from indextables.cli.report.words import visible
+from indextables.display import visible
 
 _LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)
 

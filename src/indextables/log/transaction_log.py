@@ -38,7 +38,7 @@ from indextables.log.commit.turn import let_pass
 from indextables.log.open.age import Age, Expiry
 from indextables.log.open.checkpoint import Format, Written, write_checkpoint, write_hint
 from indextables.log.open.cleanup import cleanup
-from indextables.log.open.history import HistoryEntry, history, version_at
+from indextables.log.open.history import History, history, version_at
 from indextables.log.open.load import Follower, Seen, list_log, load
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import check_writable, needs_trailer
@@ -108,12 +108,12 @@ class TransactionLog:
         """Returns True if there is a log with at least one commit or checkpoint."""
         return any(True for _ in self.names.parse_all(self.store.list(self.names.prefix)))
 
-    def history(self, limit: int | None = None) -> list[HistoryEntry]:
+    def history(self, limit: int | None = None) -> History:
         """Returns the commits that are kept, newest first."""
         listing = list_log(self.store, self.names)
         if listing.newest < 0:
             self._follower.newest()  # raises the error that says what is wrong
-        return list(itertools.islice(history(self.store, listing), limit))
+        return History(itertools.islice(history(self.store, listing), limit))
 
     def changes_after(self, snapshot: Snapshot) -> Iterator[Winner]:
         """Yields what each commit after this snapshot changed, oldest first."""

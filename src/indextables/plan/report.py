@@ -9,6 +9,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Final
 
+from indextables.display import counted, html_facts, html_share, human_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class SliceCounts:
@@ -89,9 +91,26 @@ class PruneReport:
             f"in {self.planning_ms:.1f} ms{self._of_slices()}"
         )
 
+    def _repr_html_(self) -> str:
+        kept = f"{self.kept_files:,} of {counted(self.total_files, 'split')} kept"
+        facts = {
+            "read": f"{human_bytes(self.kept_bytes)} of {human_bytes(self.total_bytes)}",
+            "skipped by partition": self.partition_pruned,
+            "skipped by statistics": self.stats_pruned,
+            "slices": str(self.slices) if self.slices.total else None,
+            "kept splits without statistics": _named(self.missing_stats),
+            "not answered by statistics": _named(self.opaque),
+            "planned in": f"{self.planning_ms:.1f} ms",
+        }
+        return html_share(self.kept_files, self.total_files, kept) + html_facts("", facts)
+
     def _of_slices(self) -> str:
         """Returns the counts of slices as text; "" if files without statistics make no difference."""
         return f"; {self.slices}" if self.slices.kept < self.slices.kept_before else ""
+
+
+def _named(reasons: Mapping[str, object]) -> str | None:
+    return "; ".join(f"{name}: {reason}" for name, reason in reasons.items()) or None
 
 
 # What queries really opened, counted where a file is opened, to prove that I/O was skipped.

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 from indextables.core.predicate.nodes import Predicate
+from indextables.core.predicate.to_sql import to_sql
 from indextables.core.types import StructType, resolve
+from indextables.display import html_facts
 from indextables.engines.results import duckdb_relation, pandas_frame, polars_frame
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
@@ -54,6 +56,10 @@ class TablePlan:
     def __repr__(self) -> str:
         return f"Plan({self.report})"
 
+    def _repr_html_(self) -> str:
+        where = "all rows" if self.plan.predicate is None else to_sql(self.plan.predicate)
+        return html_facts(f"Plan: {where}", {}) + self.report._repr_html_()
+
 
 def _top_level(schema: StructType, name: str) -> str:
     (found,), _ = resolve(schema, (name,))
@@ -88,6 +94,18 @@ class Scan:
     def to_arrow(self) -> pa.Table:
         """Returns all rows as an Arrow table."""
         return self.to_batches().read_all()
+
+    def head(self, count: int = 10) -> pa.Table:
+        """Returns the first rows; once there are enough, no further file is opened."""
+        self._count_pruned()
+        batches, missing = [], count
+        units = units_of(self.plan.plan) if count > 0 else ()
+        for batch in read_batches(self._request, units, threads=1):  # more would read ahead
+            batches.append(batch.slice(0, missing))
+            missing -= batches[-1].num_rows
+            if missing <= 0:
+                break
+        return pa.Table.from_batches(batches, self.schema)
 
     def to_pandas(self) -> pd.DataFrame:
         """Returns all rows as a pandas DataFrame."""

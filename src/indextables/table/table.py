@@ -12,7 +12,7 @@ from indextables.config import TARGET_FILE_SIZE, Config, layered
 from indextables.core.types import StructType
 from indextables.engines.arrow.conditions import Rules
 from indextables.errors import ConfigError, NotATableError, PredicateError, TableNotFoundError
-from indextables.log.open.history import HistoryEntry
+from indextables.log.open.history import History
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops import analyze as _analyze
@@ -56,6 +56,8 @@ from indextables.table.recovery import describe_log
 from indextables.table.scan import Query, QueryResult, Scan, TablePlan
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from indextables.engines.arrow.dataset import TableDataset
 
 
@@ -611,7 +613,7 @@ class Table(Upkeep):
         """
         return self._log.snapshot(*point_in_time(version, timestamp))
 
-    def history(self, limit: int | None = None) -> list[HistoryEntry]:
+    def history(self, limit: int | None = None) -> History:
         """Lists the commits that the log still has, newest first.
 
         Args:
@@ -651,6 +653,9 @@ class Table(Upkeep):
     def __repr__(self) -> str:
         now = self._log.snapshot()
         return f"Table({self.uri!r}, version={now.version}, files={now.num_files})"
+
+    def _repr_html_(self) -> str:
+        return self._log.snapshot()._repr_html_()
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -736,6 +741,57 @@ class Table(Upkeep):
             read_optimized=read_optimized,
         )
         return plan.scan(None if columns is None else names_of(columns))
+
+    def head(self, count: int = 10) -> pa.Table:
+        """Reads the first rows, from no more files than it takes.
+
+        Args:
+            count: The number of rows.
+
+        Returns:
+            The rows, fewer if the table has fewer.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://head", pa.schema({"n": pa.int64()}))
+            >>> _ = table.append(pa.table({"n": [1, 2, 3]}))
+            >>> table.head(2)["n"].to_pylist()
+            [1, 2]
+        """
+        return self.scan().head(count)
+
+    def count(self, where: Where = None, *, timezone: str = "UTC") -> int:
+        """Counts rows; a file of which all rows or none match is not opened.
+
+        Args:
+            where: SQL text, a predicate such as `it.col("km") > 5`, or a ColumnDomain; None counts all rows.
+            timezone: The time zone of timestamps in `where`.
+
+        Returns:
+            The number of rows for which the condition is TRUE.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://count", pa.schema({"n": pa.int64()}))
+            >>> _ = table.append(pa.table({"n": [1, 2, 3]}))
+            >>> table.count(), table.count("n > 1")
+            (3, 2)
+        """
+        return self.scan(where, timezone=timezone).count()
+
+    def to_arrow(self) -> pa.Table:
+        """Returns all rows of the newest version as an Arrow table."""
+        return self.scan().to_arrow()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Returns all rows of the newest version as a pandas DataFrame."""
+        return self.scan().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Returns all rows of the newest version as a Polars DataFrame."""
+        return self.scan().to_polars()
 
     def read(
         self,

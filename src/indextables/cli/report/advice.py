@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from indextables.cli.report.table_report import ColumnReport, TableReport
-from indextables.cli.report.words import counted, human_bytes
+from indextables.display import counted, human_bytes
 
 _FEW: Final = 8
 _MANY: Final = 4

@@ -12,7 +12,7 @@ from indextables._version import __version__
 from indextables.cli.report.advice import advice_for, why_it_skips
 from indextables.cli.report.live import live_table, packed
 from indextables.cli.report.table_report import ColumnReport, TableReport
-from indextables.cli.report.words import counted, human_bytes, human_moment, what_changed
+from indextables.display import counted, human_bytes, human_moment, what_changed
 
 _LEAST_POINTS: Final = 2
 _HERE: Final = files("indextables.cli.report")

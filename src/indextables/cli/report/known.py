@@ -8,12 +8,12 @@ from typing import Final, Literal
 import numpy as np
 import pyarrow.compute as pc
 
-from indextables.cli.report.words import visible
 from indextables.core.prune.index import ColumnStats, ColumnStatsIndex
 from indextables.core.stats.columns import FileMask, is_null
 from indextables.core.stats.values import Omit, encode_value
 from indextables.core.stats.wire import Physical
 from indextables.core.types import DataType, FieldPath, PrimitiveType, path_text, resolve, type_name
+from indextables.display import visible
 
 _LONGEST: Final = 40
 _END: Final = "\N{HORIZONTAL ELLIPSIS}"

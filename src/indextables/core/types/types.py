@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
+from indextables.display import html_table
 from indextables.errors import UnknownColumnError, UnsupportedTypeError
 
 FieldPath: TypeAlias = tuple[str, ...]
@@ -85,6 +86,16 @@ class StructType:
     def names(self) -> tuple[str, ...]:
         """Returns the fields' names in order."""
         return tuple(f.name for f in self.fields)
+
+    def __str__(self) -> str:
+        return "\n".join(" ".join(words).rstrip() for words in self._rows())
+
+    def _repr_html_(self) -> str:
+        return html_table("Columns", ("column", "type", ""), list(self._rows()))
+
+    def _rows(self) -> Iterator[tuple[str, str, str]]:
+        for one in self.fields:
+            yield path_text((one.name,)), type_name(one.type), "" if one.nullable else "not null"
 
 
 DataType: TypeAlias = PrimitiveType | DecimalType | ListType | MapType | StructType

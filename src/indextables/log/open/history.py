@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from indextables.display import html_table, human_moment, what_changed
 from indextables.errors import VersionNotFoundError
 from indextables.log.open.load import Listing, find_commit, reachable
 from indextables.log.wire.actions import CommitInfo
@@ -29,6 +30,22 @@ class HistoryEntry:
     size_in_bytes: int
     verified: bool
     """False for another writer's commit, which has no checksum."""
+
+
+class History(list[HistoryEntry]):
+    """The commits of a table, newest first; a notebook shows them as a table."""
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                entry.version,
+                human_moment(entry.timestamp_ms) or "not known",
+                entry.operation or "not said",
+                what_changed(entry.metrics),
+            )
+            for entry in self
+        ]
+        return html_table("History", ("version", "committed", "operation", "what it did"), rows)
 
 
 def history(store: LogStore, listing: Listing) -> Iterator[HistoryEntry]:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from indextables.core.prune.index import ColumnStatsIndex, FileMask
 from indextables.core.stats.values import wire_type
 from indextables.core.types import FieldPath, StructType, leaves, resolve
+from indextables.display import html_facts, human_bytes, human_moment
 from indextables.errors import UnknownColumnError
 from indextables.log.state.parse import Rows
 from indextables.log.state.rows import Split
@@ -264,6 +265,18 @@ class Snapshot:
     def tombstones(self) -> pa.Table:
         """Returns the removed files as a table with the columns `segments.TOMBSTONES`."""
         return self.state.tombstones
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.table_uri!r}, version={self.version}, files={self.num_files})"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "version": f"{self.version:,}",
+            "committed": human_moment(self.timestamp_ms),
+            "files": f"{self.num_files:,}, {human_bytes(self.total_bytes)}",
+            "partitioned by": ", ".join(self.partition_columns) or None,
+        }
+        return html_facts(self.table_uri, facts) + self.schema._repr_html_()
 
     def files(self) -> pa.Table:
         """Returns every live file as a row of an Arrow table; `segments.FIELDS` lists the columns."""

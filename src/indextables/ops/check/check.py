@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from indextables.core.prune.partitions import partition_scalar
+from indextables.display import html_facts, html_table
 from indextables.errors import IndexTablesError, LogCorruptedError
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -38,6 +39,12 @@ class CheckReport:
         verdict = "no problem found" if self.ok else f"{len(self.problems)} problems"
         lines = [*self.problems, *(f"note: {note}" for note in self.notes)]
         return "\n".join([head + verdict, *map(str, lines)])
+
+    def _repr_html_(self) -> str:
+        head, *lines = str(self).splitlines()
+        return (
+            html_table(head, ("found",), [(line,) for line in lines]) if lines else html_facts(head, {})
+        )
 
 
 def check(

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from indextables.config import Config
 from indextables.core.stats.truncate import TruncationMetrics
+from indextables.display import counted, html_facts, html_share, human_bytes
 from indextables.errors import IndexTablesError, LogCorruptedError, RepairError, StorageError
 from indextables.log.open.load import Listing
 from indextables.log.state.segments import TOMBSTONES, Segment, Shape
@@ -62,6 +63,22 @@ class RepairPlan:
 
     def __str__(self) -> str:
         return plan_text(self)
+
+    def _repr_html_(self) -> str:
+        kept = self.total_splits - len(self.excluded)
+        share = html_share(
+            kept, self.total_splits, f"{kept:,} of {counted(self.total_splits, 'split')} kept"
+        )
+        facts = {
+            "log": self.source,
+            "version": self.version,
+            "missing": len(self.missing) or None,
+            "not as the log says": len(self.mismatched) or None,
+            "damaged in the log": len(self.unreadable) or None,
+            "statistics saved": human_bytes(self.stats_bytes_saved) if self.stats_bytes_saved else None,
+            "refused because": self.error,
+        }
+        return html_facts("Repair plan", facts) + share
 
     @property
     def kept(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Final
 
 from indextables.config import Config
 from indextables.core.stats.truncate import log_truncation
+from indextables.display import html_facts
 from indextables.errors import IndexTablesError, StorageError
 from indextables.ops.repair.findings import Excluded
 from indextables.ops.repair.log_location import Opener, check_apart, location_of, opener_with
@@ -45,6 +46,16 @@ class RepairResult:
     """Every split that was left out, each with the reason."""
     notes: tuple[str, ...] = field(default=(), repr=False)
     error: IndexTablesError | None = field(default=None, repr=False, compare=False)
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "status": self.status,
+            "from": f"{self.source_path}, version {self.source_version:,}",
+            "to": self.target_path,
+            "splits kept": f"{self.valid_splits:,} of {self.total_splits:,}",
+            "notes": "; ".join(self.notes) or None,
+        }
+        return html_facts("Repair", facts)
 
     @classmethod
     def succeeded(cls, target: str, plan: RepairPlan) -> RepairResult:

@@ -18,6 +18,7 @@ from indextables.core.stats import stats_columns
 from indextables.core.stats.truncate import TruncationOptions
 from indextables.core.stats.truncation_options import ignored_overrides
 from indextables.core.types import DataType
+from indextables.display import html_facts, what_changed
 from indextables.errors import CommitConflictError
 from indextables.log.commit.attempt import Proposal
 from indextables.log.commit.intent import CommitPlan
@@ -114,6 +115,10 @@ class CommitResult:
     committed: bool = True
     skipped: frozenset[str] = frozenset()
     """Names of the exchanges left out because another writer replaced their files meanwhile."""
+
+    def _repr_html_(self) -> str:
+        done = what_changed(self.metrics) if self.committed else "nothing to do, nothing committed"
+        return html_facts(self.operation, {"version": self.version, "what it did": done or None})
 
 
 def commit(

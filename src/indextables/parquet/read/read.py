@@ -178,7 +178,11 @@ def count_rows(request: ReadRequest, units: Sequence[Unit], *, threads: int = TH
     The log does not know how many rows of a slice are hidden, so slices are counted by reading them.
     """
     if request.predicate is not None:
-        return sum(batch.num_rows for batch in read_batches(request, units, threads=threads))
+        # A file that matches whole counts as without a condition, the others are read.
+        whole = [unit for unit in units if isinstance(unit, Split) and unit.path in request.whole]
+        rest = [unit for unit in units if not (isinstance(unit, Split) and unit.path in request.whole)]
+        matching: int = sum(batch.num_rows for batch in read_batches(request, rest, threads=threads))
+        return matching + count_rows(replace(request, predicate=None), whole, threads=threads)
     known = {i: records for i, unit in enumerate(units) if (records := _records(unit)) is not None}
     unknown = [unit for i, unit in enumerate(units) if i not in known]
     recorder, filesystem = Recorder.current(), request.store.filesystem()

@@ -1,10 +1,11 @@
-"""Numbers and moments as people read them."""
+"""Numbers, moments and facts as people read them, in a terminal and in a notebook."""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from typing import Final
 
 # Characters that a terminal may obey instead of showing: controls, and those that turn the direction of text.
@@ -94,3 +95,50 @@ def visible(text: str) -> str:
     red: \x1b[31m, line: \n, half: \udcff
     """
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+# What a notebook shows of an object. Every style is written where it is used: notebooks drop style sheets.
+
+_CELL: Final = "text-align:left;padding:.15em .8em .15em 0;vertical-align:top"
+_SHOWN_ROWS: Final = 50
+
+
+def html_facts(title: str, facts: Mapping[str, object]) -> str:
+    """Returns a title and a small table of facts as HTML; a fact that is None is left out.
+
+    >>> html_facts("a <b>", {"rows": "1,200", "key": None})[:33]
+    '<div><b>a &lt;b&gt;</b><table><tb'
+    """
+    rows = [(name, str(value)) for name, value in facts.items() if value is not None]
+    return f"<div><b>{escape(visible(title))}</b>{_html_rows(rows)}</div>"
+
+
+def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Returns a title and a table as HTML, cut after some rows with a word about the rest."""
+    head = "".join(f'<th style="{_CELL}">{escape(name)}</th>' for name in header)
+    more = len(rows) - _SHOWN_ROWS
+    rest = f"<div>and {counted(more, 'row')} more</div>" if more > 0 else ""
+    return f"<div><b>{escape(visible(title))}</b>{_html_rows(rows[:_SHOWN_ROWS], head)}{rest}</div>"
+
+
+def html_share(part: float, whole: float, label: str) -> str:
+    """Returns a bar that is filled as far as the part goes, under a label.
+
+    >>> "width:25.0%" in html_share(1, 4, "1 of 4 splits kept")
+    True
+    """
+    share = 100 * part / whole if whole else 0
+    return (
+        f"<div>{escape(label)}</div>"
+        '<div style="background:#8885;border-radius:4px;height:10px;max-width:32em">'
+        f'<div style="background:#2563eb;border-radius:4px;height:10px;width:{share:.1f}%"></div></div>'
+    )
+
+
+def _html_rows(rows: Iterable[Sequence[object]], head: str = "") -> str:
+    cell = f'<td style="{_CELL}">'
+    body = "".join(
+        "<tr>" + "".join(f"{cell}{escape(visible(str(value)))}</td>" for value in row) + "</tr>"
+        for row in rows
+    )
+    return f"<table>{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
