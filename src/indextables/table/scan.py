@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -95,11 +96,11 @@ class Scan:
         """Returns all rows as an Arrow table."""
         return self.to_batches().read_all()
 
-    def head(self, count: int = 10) -> pa.Table:
+    def head(self, limit: int | None = 10) -> pa.Table:
         """Returns the first rows; once there are enough, no further file is opened."""
         self._count_pruned()
-        batches, missing = [], count
-        units = units_of(self.plan.plan) if count > 0 else ()
+        batches, missing = [], sys.maxsize if limit is None else limit
+        units = units_of(self.plan.plan) if missing > 0 else ()
         for batch in read_batches(self._request, units, threads=1):  # more would read ahead
             batches.append(batch.slice(0, missing))
             missing -= batches[-1].num_rows

@@ -742,11 +742,11 @@ class Table(Upkeep):
         )
         return plan.scan(None if columns is None else names_of(columns))
 
-    def head(self, count: int = 10) -> pa.Table:
+    def head(self, limit: int | None = 10) -> pa.Table:
         """Reads the first rows, from no more files than it takes.
 
         Args:
-            count: The number of rows.
+            limit: The number of rows; None for all.
 
         Returns:
             The rows, fewer if the table has fewer.
@@ -759,7 +759,7 @@ class Table(Upkeep):
             >>> table.head(2)["n"].to_pylist()
             [1, 2]
         """
-        return self.scan().head(count)
+        return self.scan().head(count_of(limit))
 
     def count(self, where: Where = None, *, timezone: str = "UTC") -> int:
         """Counts rows; a file of which all rows or none match is not opened.
@@ -782,15 +782,51 @@ class Table(Upkeep):
         return self.scan(where, timezone=timezone).count()
 
     def to_arrow(self) -> pa.Table:
-        """Returns all rows of the newest version as an Arrow table."""
+        """Reads all rows of the newest version.
+
+        Returns:
+            The rows as an Arrow table.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://to_arrow", pa.schema({"n": pa.int64()}))
+            >>> _ = table.append(pa.table({"n": [1, 2]}))
+            >>> table.to_arrow()["n"].to_pylist()
+            [1, 2]
+        """
         return self.scan().to_arrow()
 
     def to_pandas(self) -> pd.DataFrame:
-        """Returns all rows of the newest version as a pandas DataFrame."""
+        """Reads all rows of the newest version.
+
+        Returns:
+            The rows as a pandas DataFrame.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://to_pandas", pa.schema({"n": pa.int64()}))
+            >>> _ = table.append(pa.table({"n": [1, 2]}))
+            >>> table.to_pandas()["n"].tolist()
+            [1, 2]
+        """
         return self.scan().to_pandas()
 
     def to_polars(self) -> Any:
-        """Returns all rows of the newest version as a Polars DataFrame."""
+        """Reads all rows of the newest version.
+
+        Returns:
+            The rows as a Polars DataFrame.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://to_polars", pa.schema({"n": pa.int64()}))
+            >>> _ = table.append(pa.table({"n": [1, 2]}))
+            >>> table.to_polars()["n"].to_list()
+            [1, 2]
+        """
         return self.scan().to_polars()
 
     def read(
