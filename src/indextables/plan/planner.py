@@ -240,6 +240,9 @@ class Planner:
     read_optimized: bool = False
     """Only base files are read, without the delta files over them."""
 
+    def __post_init__(self) -> None:
+        self.snapshot.check_parquet()
+
     @classmethod
     def open(
         cls,

@@ -179,6 +179,11 @@ class TruncationOptions:
             _check(rule, lengths.get(path, TRUNCATION_MAX_LENGTH.key))
         return cls(enabled, default, columns)
 
+    def dropping(self) -> TruncationOptions:
+        """Returns the same lengths, with every bound that is too long left out instead of cut."""
+        columns = {path: replace(rule, strategy="drop") for path, rule in self.columns.items()}
+        return replace(self, default=replace(self.default, strategy="drop"), columns=columns)
+
     def rule(self, path: FieldPath) -> TruncationRule:
         """Returns the rule for one column or nested field."""
         return self.columns.get(_folded(path), self.default) if self.columns else self.default

@@ -275,6 +275,8 @@ def commit(
                     draft.base.version, draft.base, attempt, no_op=True, skipped=draft.skipped
                 )
             check_writable(draft.base.protocol)
+            if any(isinstance(action, Add) for action in draft.plan.actions):
+                draft.base.check_parquet()
             check_kept(draft.plan, base.version, draft.base, kept_since)
             now_ms = publisher.now_ms()
             if attempt == 1:

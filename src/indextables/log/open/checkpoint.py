@@ -23,6 +23,7 @@ from indextables.log.state.snapshot import Files, Snapshot
 from indextables.log.wire.actions import CommitInfo, Remove, StateAction, Vacuum
 from indextables.log.wire.codec import add_object, encode_action
 from indextables.log.wire.files import WIDTH, LogBody, LogFile, LogNames, read_body
+from indextables.log.wire.indextables4spark import is_search_index, spelled
 from indextables.log.wire.lines import dumps, find_lines
 from indextables.storage.base import LogStore
 
@@ -182,9 +183,11 @@ def _removes(snapshot: Snapshot, keep_after: int) -> Iterator[bytes]:
 
 def add_lines(snapshot: Snapshot) -> Iterator[bytes]:
     """Yields a line for each live file, with all that the log says of it; a repair commits these lines."""
+    as_theirs = is_search_index(snapshot.metadata)
     for batch in snapshot.files().to_batches(_AT_ONCE):
         for row in batch.to_pylist():
-            yield dumps({"add": _add(row)}) + b"\n"
+            add = _add(row)
+            yield dumps({"add": spelled(add, snapshot.schema) if as_theirs else add}) + b"\n"
 
 
 def _add(row: FileRow) -> dict[str, object]:

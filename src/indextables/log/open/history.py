@@ -50,8 +50,9 @@ class History(list[HistoryEntry]):
 
 def history(store: LogStore, listing: Listing) -> Iterator[HistoryEntry]:
     """Yields the kept commits, newest first; each is read when it is needed."""
-    for version in sorted(listing.commits, reverse=True):
-        file = find_commit(store, listing, version)
+    states = {file.version: file for file in listing.checkpoints if file.is_state}
+    for version in sorted({*states, *listing.commits}, reverse=True):
+        file = states.get(version) or find_commit(store, listing, version)
         info = read_info(store, file) or CommitInfo()
         yield HistoryEntry(
             version=version,

@@ -367,6 +367,8 @@ def _on(base: Snapshot, store: LogStore, listing: Listing, target: int) -> Snaps
         find_commit(store, listing, base.version)
     if base.version < target:
         return _replayed(base, store, listing, target)
+    if any(file.is_state and file.version == target for file in listing.checkpoints):
+        return base  # such a log has no commit beside it
     commits = listing.commits.get(target, ())
     if commits:
         info = read_info(store, commits[0])

@@ -16,6 +16,7 @@ from indextables.deprecated import renamed
 from indextables.errors import LogCorruptedError
 from indextables.log.state.segments import Shape
 from indextables.log.wire.actions import Add
+from indextables.log.wire.indextables4spark import stats_of
 from indextables.log.wire.lines import LinePosition, dumps, is_clean, parse
 
 _INTEGERS: Final = ("size", "modificationTime", "schemaId", "seq")
@@ -40,7 +41,9 @@ def add_row(value: object, shape: Shape, position: LinePosition) -> Known:
     """Returns an add, with partition values and statistics in the form of this shape."""
     left = _object(value, "add", position)
     values, unread_values = _partition_values(left.pop("partitionValues", None), shape, position)
-    stats, plain = _stats_object(left.pop("stats", None), position)
+    is_theirs = "minValues" in left or "numRecords" in left
+    beside = stats_of(left, shape.schema) if is_theirs else None
+    stats, plain = (beside, True) if beside else _stats_object(left.pop("stats", None), position)
     unread_stats: Fields = {}
     if stats is not None:
         stats, odd = shape.layout.members["stats"].divide(stats)

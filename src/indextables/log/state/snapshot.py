@@ -23,6 +23,7 @@ from indextables.log.state.parse import Rows
 from indextables.log.state.rows import Split
 from indextables.log.state.segments import Segment, Shape, conform
 from indextables.log.wire.actions import Metadata, Protocol, Txn, Unknown
+from indextables.log.wire.indextables4spark import check_parquet
 
 # A snapshot's statistics for the pruner, which asks for one column at a time.
 
@@ -239,6 +240,11 @@ class Snapshot:
     def properties(self) -> Mapping[str, str]:
         """Returns the settings that are stored with the table."""
         return self.metadata.properties
+
+    def check_parquet(self) -> None:
+        """Raises NotATableError if rows cannot be read or written here, because the splits are not Parquet files."""
+        if "format" in self.metadata.extra:  # tables written here have none
+            check_parquet(self.metadata, self.table_uri)
 
     @cached_property
     def num_files(self) -> int:

@@ -25,6 +25,8 @@ MERGE_ON_READ: Final = "mergeOnRead"
 """Reader feature: a slice may have delta files, whose rows replace those of older files."""
 BEING_REPLACED: Final = "beingReplaced"
 """Writer feature that no writer has: a repaired log is about to take the place of this one, so nobody may commit."""
+AVRO_STATE: Final = "avroState"
+"""Writer feature of a log that is kept in Avro states, which only IndexTables4Spark writes."""
 READER_FEATURES: Final = frozenset({MERGE_ON_READ})
 WRITER_FEATURES: Final = frozenset({COMMIT_TRAILER, MERGE_ON_READ})
 PARQUET_FORMAT: Final[Mapping[str, Any]] = {"provider": "parquet", "options": {}}
@@ -166,6 +168,14 @@ def check_readable(protocol: Protocol) -> None:
 def check_writable(protocol: Protocol) -> None:
     """Raises ProtocolError unless this library can write to a table with this protocol."""
     check_readable(protocol)
+    if AVRO_STATE in protocol.writer_features:
+        raise ProtocolError(
+            "this log is kept in the Avro states of IndexTables4Spark, which only that writes",
+            hint="write with IndexTables4Spark; REPAIR INDEXFILES TRANSACTION LOG makes a log in JSON of it",
+            needs_version=protocol.min_writer,
+            has_version=WRITER_VERSION,
+            unknown_features=(AVRO_STATE,),
+        )
     if BEING_REPLACED in protocol.writer_features:
         raise LogReplacedError(
             "the log of this table is being replaced by a repaired one and takes no commits until that is done",

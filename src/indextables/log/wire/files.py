@@ -13,6 +13,7 @@ from indextables.core.types import StructType
 from indextables.errors import LogCorruptedError, ObjectNotFoundError
 from indextables.log.wire.actions import Action, CommitInfo
 from indextables.log.wire.codec import decode_action, encode_action
+from indextables.log.wire.indextables4spark import STATE, state_text
 from indextables.log.wire.lines import LinePosition, count_lines, loads, written_lines
 from indextables.storage.base import LogStore, ObjectMeta
 
@@ -44,14 +45,19 @@ class LogFile:
     modified_ms: int = -1
 
     @property
+    def is_state(self) -> bool:
+        """Returns whether it is a whole version in Avro, as IndexTables4Spark writes one instead of a commit."""
+        return self.key.endswith(".avro")
+
+    @property
     def name(self) -> str:
-        """Returns the name without its directory, as error messages show it."""
-        return self.key.rpartition("/")[2]
+        """Returns the name without the directory of the log, as error messages show it."""
+        return self.key.removeprefix(f"{self.directory}/")
 
     @property
     def directory(self) -> str:
         """Returns the directory of the log."""
-        return self.key.rpartition("/")[0]
+        return self.key.rsplit("/", 2 if self.is_state else 1)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +111,18 @@ class LogNames:
         directory, _, name = meta.key.rpartition("/")
         found = _NAME.fullmatch(name) if directory == self.directory else None
         if found is None:
-            return None
+            return self._state(meta)
         digits, rest = found["version"], found["rest"]
         return LogFile(_kind(rest), int(digits), len(digits), meta.key, meta.size, meta.modified_ms)
+
+    def _state(self, meta: ObjectMeta) -> LogFile | None:
+        found = (
+            STATE.fullmatch(meta.key.removeprefix(self.prefix)) if meta.key.endswith(".avro") else None
+        )
+        if found is None:
+            return None
+        digits = found["version"]
+        return LogFile("checkpoint", int(digits), len(digits), meta.key, meta.size, meta.modified_ms)
 
     def parse_all(self, listing: Iterable[ObjectMeta]) -> Iterator[LogFile]:
         """Yields those objects that are files of the log."""
@@ -300,6 +315,9 @@ def read_body(store: LogStore, file: LogFile) -> LogBody:
     Raises ObjectNotFoundError if the file is not the one that was listed.
     """
     raw = store.get(file.key)
+    if file.is_state:
+        text = state_text(lambda key: unpack(store.get(key)), file.directory, file.key)
+        return LogBody(file, text, Unverified())
     if 0 <= file.size != len(raw):
         # Another log took the place of this one since it was listed, and files of both must not be mixed.
         raise ObjectNotFoundError(
@@ -323,7 +341,7 @@ def body_of(file: LogFile, raw: bytes) -> LogBody:
 
 def read_info(store: LogStore, file: LogFile) -> CommitInfo | None:
     """Returns the commitInfo of a commit; only the end of the file is read if that is enough."""
-    if file.size > _FIRST_READ:
+    if file.size > _FIRST_READ and not file.is_state:
         tail = store.get_range(file.key, file.size - _FIRST_READ, _FIRST_READ)
         if (info := last_info(tail.partition(b"\n")[2])) is not None:
             return info

@@ -75,7 +75,10 @@ def check_log(log: TransactionLog) -> Findings:
     checkpoints = {
         file.version: _checkpoint(log, file, findings) for file in reversed(listing.checkpoints)
     }
-    _walk(log, listing, checkpoints, findings)
+    if any(file.is_state for file in listing.checkpoints):
+        _walk_states(log, listing, checkpoints, findings)
+    else:
+        _walk(log, listing, checkpoints, findings)
     findings.notes += _pointer(log, listing)
     findings.problems += _lost_end(log, listing)
     return findings
@@ -98,6 +101,23 @@ def _walk(
             findings.problems.append(_gap(listing, version))
             state = None
         state = _compare(listing, version, state, checkpoints.get(version), findings)
+
+
+def _walk_states(
+    log: TransactionLog,
+    listing: Listing,
+    checkpoints: dict[int, Snapshot | None],
+    findings: Findings,
+) -> None:
+    """Looks for gaps between states, each of which is a whole version, and reads the few commits beside them."""
+    oldest = min(file.version for file in listing.checkpoints if file.is_state)
+    for version in range(oldest, listing.newest + 1):
+        if version in checkpoints:
+            findings.commits += 1
+        elif version not in listing.commits:
+            findings.problems.append(_gap(listing, version))
+    for files in listing.commits.values():
+        findings.problems += _line_problems(read_body(log.store, files[0]))
 
 
 def _commit(

@@ -90,6 +90,8 @@ def _why_not(
     commits: Mapping[int, tuple[FileEvidence, ...]],
 ) -> str | None:
     version, commit_id = checkpoint.file.version, checkpoint.info.commit_id
+    if checkpoint.file.is_state:
+        return None  # it says itself whose state it is, and it was compared when it was read
     if commit_id is None:
         # Cleanup deletes the oldest first. If older commits are there but not this one, something is lost.
         if version not in commits and any(older < version for older in commits):

@@ -16,14 +16,15 @@ from indextables.errors import IndexTablesError, LogCorruptedError, RepairError,
 from indextables.log.open.load import Listing
 from indextables.log.state.segments import TOMBSTONES, Segment, Shape
 from indextables.log.state.snapshot import Files, Snapshot
-from indextables.log.wire.actions import check_writable
+from indextables.log.wire.actions import AVRO_STATE, check_writable
 from indextables.log.wire.files import Unverified
+from indextables.log.wire.indextables4spark import is_of_states, is_search_index
 from indextables.ops.repair.evidence import Evidence, gather
 from indextables.ops.repair.findings import Excluded, Finding, incomplete, listed
 from indextables.ops.repair.log_location import LogLocation, Opener, location_of, opener_with
 from indextables.ops.repair.route import Route, broken_link, find_route
 from indextables.ops.repair.settings import RepairSettings
-from indextables.ops.repair.shorten import Shortener
+from indextables.ops.repair.shorten import Shortener, without_dropped
 from indextables.ops.repair.state import Rebuilt, finding_of, rebuild
 from indextables.ops.repair.validate import (
     Progress,
@@ -175,7 +176,7 @@ def make_plan(
         return replace(blank, error=_no_log(location))
     try:
         recovered = _read(evidence, settings)
-        check_writable(recovered.rebuilt.snapshot.protocol)
+        check_writable(_in_json(recovered.rebuilt.snapshot).protocol)
     except StorageError:
         raise
     except IndexTablesError as error:
@@ -218,6 +219,8 @@ def _read(evidence: Evidence, settings: RepairSettings) -> _Recovered:
                 found = finding_of(error)
             else:
                 own = settings.truncation(rebuilt.snapshot.properties)
+                if is_search_index(rebuilt.snapshot.metadata):
+                    own = own.dropping()  # its software knows no marks
                 if own == options:
                     return _Recovered(route, rebuilt, shortener, refuted)
                 options = own  # known only after reading the newest properties, so read again
@@ -235,7 +238,7 @@ def _finish(
     settings: RepairSettings,
     progress: Progress | None,
 ) -> RepairPlan:
-    state = recovered.rebuilt.snapshot
+    state = _in_json(recovered.rebuilt.snapshot)
     checked = unchecked(state)
     notes = list(plan.notes)
     if settings.validate_splits:
@@ -256,12 +259,20 @@ def _finish(
     )
 
 
+def _in_json(state: Snapshot) -> Snapshot:
+    """Returns the table as a log in JSON has it, whatever its own log is kept in."""
+    features = tuple(name for name in state.protocol.writer_features if name != AVRO_STATE)
+    return replace(state, protocol=replace(state.protocol, writer_features=features))
+
+
 def _only(state: Snapshot, checked: Validation) -> Snapshot:
     """Returns the table with just the valid splits: without history, tombstones and vacuum's mark.
 
     That mark counts versions of the old log. The new one starts at zero, so it would lock every writer out.
     """
     files = state.files().filter(pa.array(checked.valid)).combine_chunks()
+    if is_search_index(state.metadata):
+        files = without_dropped(files)
     segment = Segment.alive(files, Shape.of(state.metadata))
     return replace(
         state,
@@ -314,7 +325,8 @@ def notes_on(evidence: Evidence, route: Route) -> Iterator[str]:
 def _stray_names(evidence: Evidence) -> Iterator[str]:
     names = evidence.location.names
     for meta in evidence.location.store.list(names.prefix):
-        if names.parse(meta) is None and meta.key != names.hint:
+        key = meta.key.removeprefix(names.prefix)
+        if names.parse(meta) is None and meta.key != names.hint and not is_of_states(key):
             yield meta.key
 
 

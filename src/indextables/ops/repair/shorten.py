@@ -85,6 +85,18 @@ class Shortener:
         return row
 
 
+def without_dropped(files: pa.Table) -> pa.Table:
+    """Returns rows of files whose statistics do not list what was too long, which other writers' logs cannot say."""
+    at = files.schema.get_field_index("stats")
+    stats = files.column(at).combine_chunks()
+    children = [
+        pa.nulls(len(stats), one.type) if one.name == "dropped" else stats.field(one.name)
+        for one in stats.type
+    ]
+    plain = pa.StructArray.from_arrays(children, fields=list(stats.type), mask=stats.is_null())
+    return files.set_column(at, files.schema.field(at), plain)
+
+
 def _texts_of(shape: Shape) -> StructType:
     """Returns the columns with texts in them; only texts can be too long, so nothing else is decoded."""
     return StructType(

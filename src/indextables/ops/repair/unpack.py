@@ -13,7 +13,7 @@ from indextables.errors import StorageError
 from indextables.log.state.parts import part_of
 from indextables.log.state.segments import PartTable, Segment, conform
 from indextables.log.state.snapshot import Files, Snapshot
-from indextables.log.wire.files import LogFile, inflated
+from indextables.log.wire.files import LogFile, inflated, read_body
 from indextables.log.wire.lines import LinePosition
 from indextables.ops.repair.log_location import LogLocation
 from indextables.ops.repair.shorten import Shortener
@@ -24,6 +24,9 @@ AT_ONCE: Final = 16 << 20
 
 def read_chunks(store: LogStore, file: LogFile, at_once: int = AT_ONCE) -> Iterator[bytes]:
     """Yields all of the text in order, cut only after newlines; zlib.error or EOFError if it does not unpack."""
+    if file.is_state:
+        yield read_body(store, file).data
+        return
     held: list[bytes] = []
     for piece in inflated(_raw(store, file, at_once), at_once):
         cut = piece.rfind(b"\n") + 1

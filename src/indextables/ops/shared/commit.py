@@ -25,6 +25,7 @@ from indextables.log.commit.intent import CommitPlan
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Metadata, Txn
+from indextables.log.wire.indextables4spark import check_parquet
 from indextables.parquet.read.row_filter import check_evaluable
 from indextables.parquet.write.write import WriteTarget, Written
 from indextables.plan.merge_rule import MergeRule
@@ -194,6 +195,8 @@ def write_target(metadata: Metadata, read_version: int, config: Config) -> Write
     The directory's name says which version the writer had read; vacuum relies on it. The columns of a
     record key always get statistics, because an upsert finds the files to read by them.
     """
+    if "format" in metadata.extra:  # tables written here have none
+        check_parquet(metadata)
     wanted = stats_columns(metadata.schema, metadata.partition_columns, config)
     key = [(n,) for n in MergeRule.of(metadata.properties).key if n not in metadata.partition_columns]
     return WriteTarget(

@@ -127,6 +127,7 @@ def units_of(plan: Plan, *, without: FileMask | None = None) -> list[Unit]:
     That is so even if the oldest file is not read, because the order of rows must not depend on what is
     skipped. `without` are plain files that someone else reads.
     """
+    plan.snapshot.check_parquet()
     slices = slices_of(plan.snapshot)
     if slices is None:
         return list(plan.files if without is None else plan.snapshot.splits(plan.rows & ~without))

@@ -205,6 +205,7 @@ class NativeScan:
             return self._plan([self._readable(condition) for condition in conditions], within)
 
     def _plan(self, conditions: Sequence[Predicate], within: FileMask | None) -> Plan:
+        self.snapshot.check_parquet()
         where = And(tuple(conditions)) if conditions else None
         # Catalyst spells columns as the table does, so `a` and `A` may be two columns
         return plan_files(self.snapshot, where, within=within, case_sensitive=True)
