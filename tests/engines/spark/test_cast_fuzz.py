@@ -14,7 +14,7 @@ from support.cast_tables import plain_frame, write_both
 from indextables.core.predicate.to_sql import to_spark_sql
 from indextables.core.prune.evaluate import may_match, must_match
 from indextables.engines.spark.change.reading import Reading
-from indextables.engines.spark.scan.scan_report import _our_scans
+from indextables.engines.spark.scan.scan_report import our_scans
 from indextables.engines.spark.place.tables_and_options import open_table
 
 FEW = 60
@@ -43,10 +43,7 @@ class World:
     def read_rows(self, condition):
         """The rows of the files that a query by this condition opens."""
         plan = self.frame.where(condition)._jdf.queryExecution().sparkPlan()
-        kept = [
-            scan.plan(node.partitionFilters(), node.dataFilters()).rows
-            for node, scan in _our_scans(plan)
-        ]
+        kept = [scan.plan().rows for scan in our_scans(plan)]
         return {k for mask in kept for i in np.flatnonzero(mask) for k in self.files[i]}
 
     def removal(self, condition):

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import indextables as it
-from indextables.engines.spark.scan.scan_report import _our_scans
+from indextables.engines.spark.scan.scan_report import our_scans
 
 FILES, ROWS = 12, 8
 FORMS = [
@@ -139,10 +139,7 @@ def test_rows_are_those_of_plain_parquet(spark, configured, places, zone, ansi):
 
 
 def _kept(frame):
-    (found,) = [
-        scan.plan(node.partitionFilters(), node.dataFilters()).rows
-        for node, scan in _our_scans(frame._jdf.queryExecution().sparkPlan())
-    ]
+    (found,) = [scan.plan().rows for scan in our_scans(frame._jdf.queryExecution().sparkPlan())]
     return int(found.sum())
 
 

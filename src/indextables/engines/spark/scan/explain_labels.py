@@ -36,7 +36,7 @@ class Query:
     """A query that is being described: its scans, and which of them are still to be described."""
 
     def __init__(self, execution: JavaObject) -> None:
-        self._execution = execution
+        self.execution = execution
         self._scans: list[Any] | None = None
         self._to_come: deque[Any] = deque()
         self._by_index: dict[int, list[Any]] | None = None
@@ -45,7 +45,7 @@ class Query:
     def described_now(self) -> JavaObject | None:
         """Returns the scan being described: the JVM holds its lock while its text is made, which happens once."""
         if self._scans is None:
-            self._scans = list(_scans(self._execution.executedPlan()))
+            self._scans = list(_scans(self.execution.executedPlan()))
             self._to_come.extend(self._scans)
         holds_lock = _handles(jvm_tools()).holds_lock
         for scan in [self._to_come[i] for i in range(min(_NEXT, len(self._to_come)))]:
@@ -78,6 +78,12 @@ def describing(execution: JavaObject) -> Iterator[None]:
         yield
     finally:
         del explained[thread]
+
+
+def described_query() -> JavaObject | None:
+    """Returns the query that this thread prints without running it; None while one runs."""
+    query = explained.get(_thread()) if explained else None
+    return None if query is None else query.execution
 
 
 def _thread() -> int:

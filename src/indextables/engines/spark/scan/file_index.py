@@ -20,13 +20,15 @@ from py4j.java_gateway import JavaObject
 
 from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import And, Opaque, Predicate
+from indextables.core.predicate.tree import columns_of
 from indextables.core.stats.columns import FileMask
 from indextables.core.types import StructType
 from indextables.engines.spark.jvm.callbacks import jvm_callback
 from indextables.engines.spark.jvm.gateway import jvm_tools
 from indextables.engines.spark.scan.conditions import to_predicate
-from indextables.engines.spark.scan.explain_labels import explained, splits_read
+from indextables.engines.spark.scan.explain_labels import described_query, explained, splits_read
 from indextables.engines.spark.scan.file_list import FileList
+from indextables.engines.spark.scan.plan_scans import condition_being_planned
 from indextables.errors import PredicateError, UnknownColumnError
 from indextables.log.state.snapshot import Snapshot
 from indextables.plan.planner import Plan, plan_files
@@ -45,7 +47,8 @@ class TableFileIndex:
     @jvm_callback
     def listFiles(self, partition_filters: JavaObject, data_filters: JavaObject) -> JavaObject:  # noqa: N802
         """Returns the files that may hold rows, by partition."""
-        plan = self.scan.plan(partition_filters, data_filters)
+        above = condition_being_planned(described_query()) if self.scan.is_partitioned else None
+        plan = self.scan.plan(partition_filters, data_filters, above)
         return self.scan.files.directories(plan.rows)
 
     @jvm_callback
@@ -184,17 +187,44 @@ class NativeScan:
         commit = self.whole.commit_id or id(self.whole)
         return f"IndexTables[{self.root}] v{self.whole.version} {self.whole.metadata.id} {commit}"
 
-    def plan(self, partition_filters: JavaObject, data_filters: JavaObject) -> Plan:
-        """Returns the splits that may hold rows; partition filters are applied exactly, others by statistics."""
+    @property
+    def is_partitioned(self) -> bool:
+        """Returns whether conditions may be on partition columns."""
+        return bool(self.snapshot.partition_columns)
+
+    def plan(
+        self,
+        partition_filters: JavaObject,
+        data_filters: JavaObject,
+        above: JavaObject | None = None,
+    ) -> Plan:
+        """Returns the splits that may hold rows; partition filters are applied exactly, others by statistics.
+
+        Of the condition above the scan those parts are used that Spark does not hand down: they are on
+        partition columns and others together.
+        """
         within = None
         if partition_filters.length():
             within = self.files.partitions_matching(partition_filters)
         conditions: list[Predicate] = []
         if self.subset is None or not self.subset.is_pruned:
             conditions += (to_predicate(data_filters.apply(i)) for i in range(data_filters.length()))
+            if above is not None and self.is_partitioned:
+                conditions += self._mixed(to_predicate(above))
         plan = self._planned(conditions, within)
         _logger.info("%s: %s", self.label, plan.report)
         return plan
+
+    def _mixed(self, condition: Predicate) -> list[Predicate]:
+        """Returns the parts of a condition that need partition columns and others."""
+        partitions = set(self.snapshot.partition_columns)
+        parts = condition.children if isinstance(condition, And) else (condition,)
+        names = [{path[0] for path in columns_of(part)} for part in parts]
+        return [
+            part
+            for part, used in zip(parts, names, strict=True)
+            if used & partitions and used - partitions
+        ]
 
     def _planned(self, conditions: Sequence[Predicate], within: FileMask | None) -> Plan:
         """Returns the plan; a condition that cannot be bound skips nothing, so a scan never fails where Spark would not."""

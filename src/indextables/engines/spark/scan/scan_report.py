@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from indextables.engines.spark.jvm.gateway import each, jvm_tools
 from indextables.engines.spark.scan.conditions import has_subquery
 from indextables.engines.spark.scan.file_index import NativeScan, find_scan
+from indextables.engines.spark.scan.plan_scans import PlannedScan, planned_scans
 from indextables.errors import IndexTablesError
 from indextables.plan.planner import Plan
 from indextables.plan.report import PruneReport
@@ -103,7 +104,7 @@ def last_scan(frame: DataFrame) -> QueryScans:
             hint="on Spark Connect plan the read with Table.plan(where).report",
         )
     plan = frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
-    return QueryScans(tuple(_reports(_our_scans(plan))))
+    return QueryScans(tuple(_reports(our_scans(plan))))
 
 
 def reads_table(frame: DataFrame, root: str) -> bool:
@@ -136,6 +137,29 @@ def _location(leaf: JavaObject) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
+class OurScan:
+    """A scan of a table in a physical plan."""
+
+    scan: NativeScan
+    found: PlannedScan
+
+    def plan(self) -> Plan:
+        """Returns the files it reads, as far as this is known before the query runs."""
+        return self.scan.plan(*self._static, self.found.above)
+
+    @property
+    def filters(self) -> str:
+        """Returns the conditions that Spark gives the scan, in Spark's words."""
+        parts = [each.apply(i).sql() for each in self._static for i in range(each.length())]
+        return " AND ".join(parts)
+
+    @property
+    def _static(self) -> tuple[JavaObject, JavaObject]:
+        node = self.found.node
+        return _static(node.partitionFilters()), _static(node.dataFilters())
+
+
+@dataclass(frozen=True, slots=True)
 class _Planned:
     """One scan node of a plan, and the files it reads."""
 
@@ -143,23 +167,19 @@ class _Planned:
     filters: str
     plan: Plan
 
-    @classmethod
-    def of(cls, node: JavaObject, scan: NativeScan) -> _Planned:
-        static = _static(node.partitionFilters())
-        data = _static(node.dataFilters())
-        filters = [each.apply(i).sql() for each in (static, data) for i in range(each.length())]
-        return cls(scan, " AND ".join(filters), scan.plan(static, data))
 
-
-def _reports(found: Iterable[tuple[JavaObject, NativeScan]]) -> Iterator[ScanReport]:
+def _reports(found: Iterable[OurScan]) -> Iterator[ScanReport]:
     """Yields one report for each read of a table, which several scans share if it has delta files."""
     reads: dict[tuple[str, int], list[_Planned]] = {}
     seen: Counter[str] = Counter()
-    for node, scan in found:
+    for one in found:
+        scan = one.scan
         # the second scan of the same files belongs to the second read of the table, and so on
         number = seen[scan.identity]
         seen[scan.identity] += 1
-        reads.setdefault((scan.version_identity, number), []).append(_Planned.of(node, scan))
+        reads.setdefault((scan.version_identity, number), []).append(
+            _Planned(scan, one.filters, one.plan())
+        )
     for scans in reads.values():
         scan, filters = scans[0].scan, max((one.filters for one in scans), key=len)
         report = scans[0].plan.report if scan.subset is None else _together(scans)
@@ -199,21 +219,9 @@ def _static(filters: JavaObject) -> JavaObject:
     return jvm_tools().seq(f for f in kept if not has_subquery(json.loads(f.toJSON())))
 
 
-def _our_scans(plan: JavaObject) -> Iterator[tuple[JavaObject, NativeScan]]:
+def our_scans(plan: JavaObject) -> Iterator[OurScan]:
     """Yields the scans of tables below a physical plan, in subqueries and cached plans too, each exchange once."""
-    todo = [plan]
-    while todo:
-        node = todo.pop()
-        name = str(node.nodeName())
-        if name == "AdaptiveSparkPlan":
-            # The initial plan, because a plan that ran may have lost its empty branches.
-            todo.append(node.initialPlan())
-            continue
-        if name.startswith("Scan parquet"):
-            scan = find_scan(node.relation().location().toString())
-            if scan is not None:
-                yield node, scan
-        if name == "InMemoryTableScan":
-            todo.append(node.relation().cachedPlan())
-        for inner in (node.subqueries(), node.children()):
-            todo.extend(inner.apply(i) for i in reversed(range(inner.length())))
+    for found in planned_scans(plan):
+        scan = find_scan(found.node.relation().location().toString())
+        if scan is not None:
+            yield OurScan(scan, found)
