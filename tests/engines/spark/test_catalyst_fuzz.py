@@ -30,6 +30,8 @@ SECONDS = float(os.environ.get("FUZZ_SECONDS", "120"))
 BATCHES = 10**9 if "FUZZ_SECONDS" in os.environ else 14
 SEED = int(os.environ.get("INDEXTABLES_CATALYST_SEED", "1"))
 BATCH = 40
+FEW, REPORT_EACH = 1000, 25
+"""A run of more batches than a few says how far it is after each of these many."""
 ZONES = [
     "UTC",
     "America/Havana",
@@ -242,6 +244,12 @@ def test_no_condition_drawn_from_sparks_own_functions_loses_a_row_or_deletes_ano
         if time.monotonic() > end or len(search.wrong) >= 20:
             break
         search.batch(configured)
+        if BATCHES > FEW and search.counts["drawn"] % (REPORT_EACH * BATCH) == 0:
+            with capsys.disabled():
+                print(
+                    f"\ncatalyst fuzzer so far: {dict(search.counts)}, wrong: {search.wrong}",
+                    flush=True,
+                )
     spark.sparkContext.setLogLevel("ERROR")
     counts = search.counts
     with capsys.disabled():
