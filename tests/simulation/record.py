@@ -132,11 +132,11 @@ class Record:
                 self._check_mark(log, action["vacuum"]["minReadVersion"], op)
 
     def _check_mark(self, log: Log, mark: int, op: Op) -> None:
-        if op.name == "vacuum" and mark > max(self._old(log, VACUUM_RETENTION), log.floor):
+        if op.name == "vacuum" and mark > max(self.current_before(log, VACUUM_RETENTION), log.floor):
             self.violated(f"a vacuum gave up version {mark - 1}, which is needed for time travel")
         log.floor = max(log.floor, mark)
 
-    def _old(self, log: Log, retention: int) -> int:
+    def current_before(self, log: Log, retention: int) -> int:
         """The newest version that was current a whole retention ago."""
         cutoff = self.world.now - retention
         return max((v for v, entry in log.entries.items() if entry.moment <= cutoff), default=0)
@@ -159,7 +159,7 @@ class Record:
         if version == log.newest and is_mine:
             log.take_back(version)
             self.world.say(f"taken back: {key}")
-        elif not self.history_is_cut and version >= self._old(log, LOG_RETENTION):
+        elif not self.history_is_cut and version >= self.current_before(log, LOG_RETENTION):
             self.violated(f"{key} is deleted, and within the retention of the log")
 
     def came_back(self, key: str) -> None:

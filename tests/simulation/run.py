@@ -24,7 +24,7 @@ from indextables.errors import IndexTablesError, LogCorruptedError, VersionNotFo
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.check.log import check_log
 from simulation.processes import Process, rows_of, setup
-from simulation.record import VACUUM_RETENTION, Op, Record
+from simulation.record import LOG_RETENTION, Op, Record
 from simulation.scheduler import DAY, START, Chances, World
 from simulation.stores import Bucket, Disk, FoldingDisk, SimulatedStore
 
@@ -106,7 +106,7 @@ def scenario_of(seed: int) -> Scenario:
         scripts.append(tuple(random.choice(moves) for _ in range(random.randrange(2, 8))))
         kill = 0.02 * random.randrange(2)
         chances = Chances(switch=random.choice((0.05, 0.1, 0.2)), kill=kill)
-        upkeep = ("vacuum", "truncate", "checkpoint", "cleanup")
+        upkeep = ("vacuum", "truncate")
         scripts = [tuple(x for x in script if not x.startswith(upkeep)) for script in scripts]
     skews = [random.randrange(-2000, 2000) for _ in scripts]
     if random.random() < 0.3:
@@ -119,7 +119,7 @@ def scenario_of(seed: int) -> Scenario:
         chances,
         keyed,
         partitioned=kind == "folding" or random.random() < 0.2,
-        interval=1000 if swaps else random.choice((1, 2, 3, 5)),
+        interval=random.choice((1, 2, 3, 5)),
         log_retention="30 days" if random.random() < 0.6 or swaps else "0 seconds",
     )
 
@@ -189,10 +189,7 @@ def run(scenario: Scenario, *, keep_trace: bool = False) -> Run:
         world.is_calm = False
         for number, (script, skew) in enumerate(zip(scenario.scripts, scenario.skews, strict=True)):
             process = Process(world, disk, record, list(script), **shape)
-            # ADR 32: what a writer leaves in the log that came in if it dies during an exchange is an error
-            # that names the file, and no loss. So beside a swap only the swap itself dies.
-            is_mortal = not scenario.swaps or number == len(scenario.scripts) - 1
-            world.spawn(f"p{number}", skew, process, is_mortal=is_mortal)
+            world.spawn(f"p{number}", skew, process)
         world.run()
         _check(scenario, disk, record)
     return Run(
@@ -215,7 +212,7 @@ def _check(scenario: Scenario, disk: Disk, record: Record) -> None:
         if newest.version != record.log.newest:
             record.violated(f"the newest version is {newest.version}, not {record.log.newest}")
             return
-        for version in _kept(disk.world, record, newest.min_read_version):
+        for version in _kept(record, newest.min_read_version):
             try:
                 snapshot = newest if version == newest.version else log.snapshot(version)
             except VersionNotFoundError:
@@ -237,10 +234,10 @@ def _check(scenario: Scenario, disk: Disk, record: Record) -> None:
         record.violated(f"the table cannot be read: {type(error).__name__}: {error.message}")
 
 
-def _kept(world: World, record: Record, mark: int) -> list[int]:
-    """The newest version, and some that time travel must still reach."""
-    entries = record.log.entries
-    young = [v for v in sorted(entries) if v >= mark and v >= 0]
+def _kept(record: Record, mark: int) -> list[int]:
+    """The newest version, and some that time travel must still reach: neither vacuum nor cleanup gave them up."""
+    oldest = max(mark, record.current_before(record.log, LOG_RETENTION), 0)
+    young = [v for v in sorted(record.log.entries) if v >= oldest]
     chosen = young[:2] + young[-3:]
     return sorted(set(chosen), reverse=True)
 

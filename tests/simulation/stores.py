@@ -6,6 +6,8 @@ import errno
 import io
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,14 @@ ROOT = "/simulated/t"
 _PAGE = 4
 
 
+@dataclass(eq=False)
+class Held:
+    """A directory that is open, and the name that it has now."""
+
+    asked: str
+    name: str
+
+
 class Disk:
     """What all processes share. `spy` is told of every effect, to compare it with what should be."""
 
@@ -34,6 +44,8 @@ class Disk:
         self.unsynced: set[str] = set()
         self.undeletable: dict[str, tuple[bytes, int]] = {}
         """Deleted files that come back if the power goes before their directory is synced."""
+        self.held: list[Held] = []
+        """Directories that a process has open: they keep what they lead to when names are exchanged."""
         self.spy: Any = None
         world.on_power_cut = self.lose_power
 
@@ -98,6 +110,8 @@ class Disk:
         self.objects = {moved(key): found for key, found in self.objects.items()}
         self.unsynced = {moved(key) for key in self.unsynced}
         self.undeletable = {moved(key): found for key, found in self.undeletable.items()}
+        for one in self.held:
+            one.name = pairs.get(one.name, one.name)
         self.spy.renamed(pairs)
 
 
@@ -148,7 +162,7 @@ class SimulatedStore:
         return self._call("get_range", key, lambda: self._find(key)[0][start : start + length])
 
     def head(self, key: str) -> ObjectMeta:
-        return self._call("head", key, lambda: self._meta(self.disk.real(check_key(key)), key))
+        return self._call("head", key, lambda: self._meta(self._real(key), key))
 
     def list(self, prefix: str, *, start_after: str | None = None) -> Iterator[ObjectMeta]:
         found: list[ObjectMeta] = []
@@ -160,6 +174,19 @@ class SimulatedStore:
                 return iter(found)
             after = page[-1].key
 
+    @contextmanager
+    def held(self, directory: str) -> Iterator[SimulatedStore]:
+        """A disk can hold a directory, a bucket cannot."""
+        if self.has_own_clock or not self.disk.exists(directory):
+            yield self
+            return
+        one = Held(directory, directory)
+        self.disk.held.append(one)
+        try:
+            yield _HoldingStore(self, one)
+        finally:
+            self.disk.held.remove(one)
+
     def put(self, key: str, data: bytes) -> None:
         check_new_key(key)
         self._call("put", key, lambda: self._write(key, data))
@@ -168,17 +195,17 @@ class SimulatedStore:
         check_new_key(key)
 
         def effect() -> None:
-            if self.disk.real(key) in self.disk.objects:
+            if self._real(key) in self.disk.objects:
                 raise ObjectExistsError(f"there is already an object {key!r}", key=key)
             self._write(key, data)
-            self.disk.spy.wrote(self.task, key, data)
+            self.disk.spy.wrote(self.task, self._now(key), data)
 
         self._call("put_if_absent", key, effect)
 
     def delete(self, key: str) -> None:
         def effect() -> None:
-            self.disk.spy.deletes(self.task, self.disk.real(check_key(key)))
-            self.disk.remove(key)
+            self.disk.spy.deletes(self.task, self._real(key))
+            self.disk.remove(self._now(key))
 
         self._call("delete", key, effect)
 
@@ -188,7 +215,7 @@ class SimulatedStore:
         def effect() -> None:
             for key in names:
                 self._find(key)
-                self.disk.unsynced.discard(self.disk.real(key))
+                self.disk.unsynced.discard(self._real(key))
 
         self._call("sync_files", ",".join(names), effect)
 
@@ -235,17 +262,27 @@ class SimulatedStore:
             return StorageError(f"{key!r}: no space left", key=key, errno=errno.ENOSPC)
         return StorageError(f"{key!r}: {fate} {name}", key=key)
 
+    def _now(self, key: str) -> str:
+        """The name that the key has at this moment."""
+        return key
+
+    def _real(self, key: str) -> str:
+        return self.disk.real(check_key(self._now(key)))
+
     def _write(self, key: str, data: bytes) -> None:
-        self.disk.write(self.task, key, data, synced=True)
+        self.disk.write(self.task, self._now(key), data, synced=True)
 
     def _find(self, key: str) -> tuple[bytes, int]:
-        found = self.disk.objects.get(self.disk.real(check_key(key)))
+        return self._object(self._real(key), key)
+
+    def _object(self, real: str, key: str) -> tuple[bytes, int]:
+        found = self.disk.objects.get(real)
         if found is None:
             raise ObjectNotFoundError(f"there is no object {key!r}", key=key)
         return found
 
     def _meta(self, real: str, key: str) -> ObjectMeta:
-        data, moment = self._find(real)
+        data, moment = self._object(real, key)
         return ObjectMeta(key, len(data), moment)
 
     def _page(self, prefix: str, after: str) -> list[ObjectMeta]:
@@ -257,6 +294,27 @@ class SimulatedStore:
                 if len(found) == self.disk.pages:
                     break
         return found
+
+
+class _HoldingStore(SimulatedStore):
+    """Finds one directory by what is open, whatever its name is by now."""
+
+    def __init__(self, store: SimulatedStore, held: Held) -> None:
+        super().__init__(store.disk, store.task)
+        self._held = held
+
+    def _now(self, key: str) -> str:
+        return self._moved(key, self._held.asked, self._held.name)
+
+    def _page(self, prefix: str, after: str) -> list[ObjectMeta]:
+        there = super()._page(self._now(prefix), self._now(after))
+        return [
+            replace(one, key=self._moved(one.key, self._held.name, self._held.asked)) for one in there
+        ]
+
+    @staticmethod
+    def _moved(key: str, before: str, now: str) -> str:
+        return now + key.removeprefix(before) if key.startswith(f"{before}/") else key
 
 
 def _top(path: Path) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from indextables.storage.base import LogStore
+from indextables.storage.base import LogStore, held
 
 
 class InterleavedStore:
@@ -13,42 +14,35 @@ class InterleavedStore:
 
     def __init__(self, inner: LogStore, meanwhile: Callable[[], Any]) -> None:
         self._inner = inner
-        self._meanwhile: Callable[[], Any] | None = meanwhile
+        self._meanwhile = [meanwhile]
 
     @property
     def happened(self) -> bool:
         """True once the other writer has run: a test in which it never does proves nothing."""
-        return self._meanwhile is None
+        return not self._meanwhile
 
     def put_if_absent(self, key: str, data: bytes) -> None:
-        if self._meanwhile is not None and key.startswith("_transaction_log/"):
-            run, self._meanwhile = self._meanwhile, None
-            run()
+        if self._meanwhile and key.startswith("_transaction_log/"):
+            self._meanwhile.pop()()
         self._inner.put_if_absent(key, data)
+
+    @contextmanager
+    def held(self, directory: str) -> Iterator[Any]:
+        with held(self._inner, directory) as inner:
+            view = object.__new__(type(self))
+            view.__dict__ = {**self.__dict__, "_inner": inner}
+            yield view
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
 
-class SteppedStore:
+class SteppedStore(InterleavedStore):
     """`inner`, with one of the `steps` right before each attempt to commit, as long as there are some."""
 
     def __init__(self, inner: LogStore, *steps: Callable[[], Any]) -> None:
         self._inner = inner
-        self._steps = list(steps)
-
-    @property
-    def happened(self) -> bool:
-        """True once every step has run."""
-        return not self._steps
-
-    def put_if_absent(self, key: str, data: bytes) -> None:
-        if self._steps and key.startswith("_transaction_log/"):
-            self._steps.pop(0)()
-        self._inner.put_if_absent(key, data)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
+        self._meanwhile = [*reversed(steps)]
 
 
 class ForgetfulStore(InterleavedStore):

@@ -20,7 +20,6 @@ from indextables.config import (
 )
 from indextables.errors import (
     ConfigError,
-    LogReplacedError,
     TableExistsError,
     VersionNotFoundError,
 )
@@ -36,7 +35,7 @@ from indextables.log.commit.conflict import Winner, winner
 from indextables.log.commit.intent import CommitPlan
 from indextables.log.commit.turn import let_pass
 from indextables.log.open.age import Age, Expiry
-from indextables.log.open.checkpoint import Format, Written, write_checkpoint, write_hint
+from indextables.log.open.checkpoint import Format, Written, write_checkpoint
 from indextables.log.open.cleanup import cleanup
 from indextables.log.open.history import History, history, version_at
 from indextables.log.open.load import Follower, Seen, list_log, load
@@ -189,15 +188,8 @@ class TransactionLog:
             keep_removes_after=self._now_ms() - 2 * int(retention),
             width=width,
             form=cast("Format", settings.get(CHECKPOINT_FORMAT)),
+            check=lambda here: self._publisher(width).on(here).check_still(snapshot),
         )
-        if not self._publisher(width).is_still(snapshot):
-            self.store.delete(self.names.checkpoint(snapshot.version, width))
-            raise LogReplacedError(
-                f"the log was replaced while version {snapshot.version} was checkpointed",
-                hint="open the table again",
-                version=snapshot.version,
-            )
-        write_hint(self.store, self.names, written)
         self._follower.exchange(snapshot, written.snapshot)
         return written
 

@@ -6,7 +6,7 @@ import errno
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 from uuid import uuid4
@@ -89,6 +89,17 @@ class LogStore(Protocol):
     def filesystem(self) -> FileSystem:
         """Returns the objects as an Arrow file system whose root is the store's root."""
         ...
+
+
+@contextmanager
+def held(store: LogStore, directory: str) -> Iterator[LogStore]:
+    """Yields the store with one directory held: its keys lead there even if another one gets its name.
+
+    A store that cannot do that, or does not have the directory, is yielded as it is.
+    """
+    hold = getattr(type(store), "held", None)  # not of something that the store only wraps
+    with nullcontext(store) if hold is None else hold(store, directory) as here:
+        yield here
 
 
 # Which texts are keys. All stores have the same rule, so that a table can be moved between them.

@@ -26,6 +26,8 @@ from indextables.storage.base import (
 # Without O_NONBLOCK, opening a named pipe in the table's directory would hang for ever.
 _READ: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
+_DESCRIPTORS: Final = "/proc/self/fd"
+_HAS_DESCRIPTORS: Final = os.path.isdir(_DESCRIPTORS)  # noqa: PTH112 - on Linux, where directories can be exchanged
 
 
 class LocalStore:
@@ -135,12 +137,30 @@ class LocalStore:
         """Returns Arrow's own local file system below the root, which reads without Python."""
         return SubTreeFileSystem(str(self._root), LocalFileSystem())
 
+    @contextmanager
+    def held(self, directory: str) -> Iterator[LocalStore]:
+        """Yields this store with a directory held: an exchange of names does not change where its keys lead."""
+        try:
+            descriptor = os.open(self._path(directory), _DIRECTORY) if _HAS_DESCRIPTORS else None
+        except OSError:
+            descriptor = None  # it is not there, and has nothing to hold
+        if descriptor is None:
+            yield self
+            return
+        try:
+            yield _HoldingStore(self._root, directory, descriptor)
+        finally:
+            os.close(descriptor)
+
     def _path(self, key: str) -> Path:
         return self._root.joinpath(*check_key(key).split("/"))
 
+    def _text(self, key: str) -> str:
+        return f"{self._root}/{check_key(key)}"
+
     def _descriptor(self, key: str) -> int:
         # Making a Path would take longer than the system call.
-        descriptor = os.open(f"{self._root}/{check_key(key)}", _READ)
+        descriptor = os.open(self._text(key), _READ)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise FileNotFoundError
@@ -182,6 +202,26 @@ class LocalStore:
         start = self._path(parent) if slash else self._root
         with _translated_read(prefix):
             yield from _descend(start, parent + slash, prefix, after, frozenset())
+
+
+class _HoldingStore(LocalStore):
+    """A store that finds one of its directories by an open descriptor instead of by its name."""
+
+    def __init__(self, root: Path, directory: str, descriptor: int) -> None:
+        super().__init__(root)
+        self._prefix = f"{directory}/"
+        self._open = f"{_DESCRIPTORS}/{descriptor}"
+        self._known.add(Path(self._open))  # it exists: there is nothing to make
+
+    def _path(self, key: str) -> Path:
+        return Path(self._text(key))
+
+    def _text(self, key: str) -> str:
+        if key + "/" == self._prefix:
+            return self._open
+        if check_key(key).startswith(self._prefix):
+            return f"{self._open}/{key.removeprefix(self._prefix)}"
+        return super()._text(key)
 
 
 def _descend(

@@ -31,7 +31,7 @@ from indextables.log.open.replay import replay
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Action, Add, CommitInfo, Metadata, Remove, check_writable
 from indextables.log.wire.files import LogBody, LogFile, LogNames, body_of, read_info, seal
-from indextables.storage.base import LogStore
+from indextables.storage.base import LogStore, held
 
 # Putting a commit into the store, and finding out what happened when the store does not say.
 
@@ -127,12 +127,44 @@ class Publisher:
             found=found.commit_id if found else None,
         )
 
-    def is_still(self, snapshot: Snapshot) -> bool:
-        """Returns False if the version of this snapshot is another commit by now."""
+    def on(self, store: LogStore) -> Publisher:
+        """Returns the same publisher by another way to its log."""
+        return replace(self, store=store)
+
+    def check_still(self, snapshot: Snapshot) -> None:
+        """Raises LogReplacedError if the version of this snapshot is another commit by now."""
         try:
-            return self._owner(self.file(snapshot.version)).commit_id == snapshot.commit_id
+            if self._owner(self.file(snapshot.version)).commit_id == snapshot.commit_id:
+                return
         except ObjectNotFoundError:
-            return True  # deleted by hand, as commits below a checkpoint may be
+            return  # deleted by hand, as commits below a checkpoint may be
+        raise LogReplacedError(
+            f"the log was replaced while version {snapshot.version} was checkpointed",
+            hint="open the table again",
+            version=snapshot.version,
+        )
+
+    def publish_after(self, base: Snapshot, data: bytes, commit_id: str) -> bool:
+        """Returns True if our commit is the version after `base`; False if another one is, or if it is another log.
+
+        Where the store can hold the log's directory, nothing is put into a log that has taken its place.
+        """
+        with held(self.store, self.names.directory) as here:
+            mine = self.on(here)
+            if here is not self.store and not mine.has(base):
+                return False
+            if not mine.publish(base.version + 1, data, commit_id):
+                return False
+            mine.confirm_parent(base, commit_id)
+            return True
+
+    def has(self, snapshot: Snapshot) -> bool:
+        """Returns True if the log has this version, as a commit or as a checkpoint, by the same writer."""
+        try:
+            owner: CommitInfo | None = self._owner(self.file(snapshot.version))
+        except ObjectNotFoundError:
+            owner = self._checkpointed_owner(snapshot.version)
+        return owner is not None and owner.commit_id == snapshot.commit_id
 
     def _owner_once_shown(self, parent: LogFile, base: Snapshot) -> CommitInfo | None:
         """Returns what the version before says of itself; None if it is gone."""
@@ -286,8 +318,7 @@ def commit(
             file = publisher.file(version)
             # read it before anybody else can: what a reader refuses is never published
             proof = None if draft.is_proven else draft.result(file, data)
-            if publisher.publish(version, data, commit_id):
-                publisher.confirm_parent(draft.base, commit_id)
+            if publisher.publish_after(draft.base, data, commit_id):
                 done = proof or draft.result(file, data)
                 return Committed(version, done, attempt, skipped=draft.skipped)
             # Wait before looking, not after: what was seen is stale by then. And the less the more often

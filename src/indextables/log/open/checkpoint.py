@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.errors import LogReplacedError
 from indextables.log.open.replay import replay, shape_in
 from indextables.log.state.parts import PART_ACTION, decode_part, encode_part, part_of, write_part
 from indextables.log.state.rows import FileRow, loads_extra
@@ -25,7 +26,7 @@ from indextables.log.wire.codec import add_object, encode_action
 from indextables.log.wire.files import WIDTH, LogBody, LogFile, LogNames, read_body
 from indextables.log.wire.indextables4spark import is_search_index, spelled
 from indextables.log.wire.lines import dumps, find_lines
-from indextables.storage.base import LogStore
+from indextables.storage.base import LogStore, held
 
 Format: TypeAlias = Literal["auto", "json", "parquet"]
 
@@ -83,8 +84,13 @@ def write_checkpoint(
     keep_removes_after: int,
     width: int = WIDTH,
     form: Format = "json",
+    check: Callable[[LogStore], None] = lambda _: None,
 ) -> Written:
-    """Writes a checkpoint; removes older than `keep_removes_after` (in milliseconds) are left out."""
+    """Writes a checkpoint and the hint; removes older than `keep_removes_after` (in milliseconds) are left out.
+
+    `check` raises if the log is another one by now. Nothing gets its name in the log before that, but parts, which
+    only count when a checkpoint names them.
+    """
     columnar = form == "parquet" or (form == "auto" and snapshot.num_files > JSON_LIMIT)
     if columnar:
         segments = tuple(_as_parts(store, names, snapshot, width))
@@ -94,13 +100,22 @@ def write_checkpoint(
     else:
         adds, size = list(add_lines(snapshot)), 0
     data = _sealed(snapshot, [*_state(snapshot), *_removes(snapshot, keep_removes_after), *adds])
-    store.put(names.checkpoint(snapshot.version, width), data)
     parts = len(adds) if columnar else None
-    return Written(snapshot.version, len(data) + size, snapshot.num_files, snapshot, parts)
+    written = Written(snapshot.version, len(data) + size, snapshot.num_files, snapshot, parts)
+    key = names.checkpoint(snapshot.version, width)
+    with held(store, names.directory) as here:
+        check(here)
+        here.put(key, data)
+        try:
+            check(here)
+        except LogReplacedError:  # by a store that cannot hold a directory
+            here.delete(key)
+            raise
+        _write_hint(here, names, written)
+    return written
 
 
-def write_hint(store: LogStore, names: LogNames, written: Written) -> None:
-    """Writes the hint, `_last_checkpoint`, that names a checkpoint."""
+def _write_hint(store: LogStore, names: LogNames, written: Written) -> None:
     hint = {
         "version": written.version,
         "size": written.num_files,

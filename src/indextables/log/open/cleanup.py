@@ -11,7 +11,7 @@ from indextables.log.open.age import Age
 from indextables.log.open.checkpoint import parts_of, read_checkpoint
 from indextables.log.open.load import Listing, list_log
 from indextables.log.wire.files import LogFile, LogNames
-from indextables.storage.base import LogStore
+from indextables.storage.base import LogStore, held
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -58,14 +58,18 @@ def _unused_parts(store: LogStore, listing: Listing, keep_from: int) -> list[Log
 
 
 def cleanup(store: LogStore, names: LogNames, age: Age) -> list[str]:
-    """Deletes the files that `plan_cleanup` names; the log stays usable if this fails half-way."""
-    listing = list_log(store, names)
-    try:
-        doomed = plan_cleanup(store, listing, age)
-    except ObjectNotFoundError:
-        return []  # another cleanup is deleting the files that were listed
-    for file in doomed:
-        store.delete(file.key)
+    """Deletes the files that `plan_cleanup` names; the log stays usable if this fails half-way.
+
+    What is deleted is of the log that was listed, even if a repaired one takes its place meanwhile.
+    """
+    with held(store, names.directory) as here:
+        listing = list_log(here, names)
+        try:
+            doomed = plan_cleanup(here, listing, age)
+        except ObjectNotFoundError:
+            return []  # another cleanup is deleting the files that were listed
+        for file in doomed:
+            here.delete(file.key)
     if doomed:
         _logger.info("removed %d files of the log up to version %d", len(doomed), doomed[-1].version)
     return [file.key for file in doomed]

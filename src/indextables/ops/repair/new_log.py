@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from indextables.errors import ObjectExistsError, ObjectNotFoundError, RepairError, StorageError
-from indextables.log.open.checkpoint import Format, add_lines, write_checkpoint, write_hint
+from indextables.log.open.checkpoint import Format, add_lines, write_checkpoint
 from indextables.log.open.load import load
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import LAST_VERSION, REPAIR, CommitInfo, StateAction
@@ -82,10 +82,7 @@ def write_log(plan: RepairPlan, snapshot: Snapshot, target: LogLocation, form: F
         _put(target, LAST, _second(plan, snapshot, ids, now + 1))
         written = load(target.store, target.names)[0]
         _verify(snapshot, written)
-        checkpoint = write_checkpoint(
-            target.store, target.names, written, keep_removes_after=0, form=form
-        )
-        write_hint(target.store, target.names, checkpoint)
+        write_checkpoint(target.store, target.names, written, keep_removes_after=0, form=form)
     except BaseException:
         remove(target, ids[0])
         raise
