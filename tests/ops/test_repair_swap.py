@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from indextables.config import Config
 from indextables.errors import LogReplacedError, RepairError
 from indextables.log.commit.attempt import Publisher
 from indextables.log.commit.intent import Append, CommitPlan
@@ -32,6 +33,11 @@ from support import damage
 from support.damage import RealTable, make_table, new_split
 from support.faults import SimulatedCrash
 from support.interleave import InterleavedStore
+
+
+needs_held_directories = pytest.mark.skipif(
+    not Path("/proc/self/fd").is_dir(), reason="only Linux exchanges directories, and holds them"
+)
 
 
 @pytest.fixture(scope="module")
@@ -416,3 +422,71 @@ def test_on_object_stores_it_says_what_to_run_instead(uri: str, command: str):
     with pytest.raises(RepairError, match="object store") as caught:
         replace_log(location, backup_of(location))
     assert "aws" in caught.value.hint or "gcloud" in caught.value.hint or "azcopy" in caught.value.hint
+
+
+class SwappedAt(InterleavedStore):
+    """Replaces the log right before the first call of this name; the process dies after that call."""
+
+    def __init__(self, table: RealTable, name: str) -> None:
+        super().__init__(open_store(table.root), lambda: replace_log(*places(table)))
+        self._name = name
+
+    def _overtaken(self, name: str, *arguments) -> None:
+        swaps = name == self._name and bool(self._meanwhile)
+        if swaps:
+            self._meanwhile.pop()()
+        getattr(self._inner, name)(*arguments)
+        if swaps:
+            raise SimulatedCrash(name)
+
+    def put(self, key, data):
+        self._overtaken("put", key, data)
+
+    def put_if_absent(self, key, data):
+        self._overtaken("put_if_absent", key, data)
+
+    def delete(self, key):
+        self._overtaken("delete", key)
+
+
+@needs_held_directories
+def test_a_commit_overtaken_by_a_swap_puts_nothing_into_the_log_that_came_in(
+    original: RealTable, tmp_path: Path
+):
+    """It meets the fence in the directory it has looked at, so that no kill can leave a file in the other one."""
+    table = fresh_repair(original, tmp_path / "t")
+    new, store = seal(table.target), SwappedAt(table, "put_if_absent")
+    split = new_split(table.root, 702)
+    with pytest.raises(LogReplacedError, match="nothing was committed"):
+        TransactionLog(store).commit(lambda _: CommitPlan(Append(), "APPEND", (split,)))
+    assert store.happened
+    assert seal(table.log) == new
+    append(table, 703)
+
+
+@needs_held_directories
+def test_a_checkpoint_overtaken_by_a_swap_stays_with_its_log(original: RealTable, tmp_path: Path):
+    """In the other log it would stand above all commits."""
+    table = fresh_repair(original, tmp_path / "t")
+    new, store = seal(table.target), SwappedAt(table, "put")
+    with pytest.raises(SimulatedCrash):
+        TransactionLog(store).checkpoint()
+    assert seal(table.log) == new
+    assert [*backup(table).glob("*3.checkpoint.json")]
+    append(table, 703)
+
+
+@needs_held_directories
+def test_a_cleanup_overtaken_by_a_swap_deletes_nothing_of_the_log_that_came_in(tmp_path: Path):
+    """The names of old versions are the names of the first versions of a repaired log."""
+    keep_nothing = Config.of(session={"spark.indextables.log.retention": "0 seconds"})
+    table = make_table(tmp_path / "t", commits=3, length=5)
+    for _ in range(2):
+        append(table, 710 + table.transaction_log().checkpoint().version)
+    assert repair(table.log, table.target).status == "SUCCESS"
+    new, store = seal(table.target), SwappedAt(table, "delete")
+    with pytest.raises(SimulatedCrash):
+        TransactionLog(store, keep_nothing).cleanup()
+    assert seal(table.log) == new
+    assert not (backup(table) / "000000000000000000.json").exists(), "it was at work"
+    append(table, 703)
