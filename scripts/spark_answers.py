@@ -84,6 +84,8 @@ def cases() -> Iterator[Case]:
     """Yields every sample in every mode and zone that its function tells apart."""
     for name, (call, argument) in samples():
         function = FUNCTIONS[name]
+        if not function.of_spark:
+            continue
         for mode in function.modes:
             if mode is Mode.TRY and name not in _TRY:
                 continue

@@ -143,13 +143,11 @@ def test_what_is_no_condition_is_an_error_of_ours(text):
         from_duckdb(text, SCHEMA)
 
 
-def test_without_the_private_hook_all_of_it_is_opaque():
-    """An older DuckDB: nothing is skipped, nothing is guessed."""
-
-    class Older:
-        pass
-
-    found = from_duckdb("n > 5", SCHEMA, connection=Older())
+def test_what_duckdb_cannot_serialise_is_opaque(connection):
+    """A subquery over an object of Python's: nothing is skipped, nothing is guessed."""
+    connection.register("listed", pa.table({"n": [5, 25]}))
+    found = from_duckdb("n > 5 AND n IN (SELECT n FROM listed)", SCHEMA, connection=connection)
+    connection.unregister("listed")
     assert fold(found, lambda node, inner: isinstance(node, Opaque) or any(inner))
 
 

@@ -27,9 +27,9 @@ def samples() -> Iterator[tuple[str, tuple[Call, DataType]]]:
 
 def _call(name: str, sample: tuple[Any, ...]) -> tuple[Call, DataType] | None:
     function = FUNCTIONS[name]
-    if name == "cast":
+    if name in {"cast", "rounded cast"}:
         source, target = sample
-        return Call("cast", (Ref(("x",), source),), target), source
+        return Call(name, (Ref(("x",), source),), target), source
     parts = [part if isinstance(part, _TYPES) else _constant(part) for part in sample]
     own = [part if isinstance(part, _TYPES) else part.type for part in parts]
     signature = function.signature(own, None)

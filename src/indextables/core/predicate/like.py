@@ -69,6 +69,11 @@ def escape_like(text: str) -> str:
     return re.sub(r"([%_\\])", r"\\\1", text)
 
 
+def unescaped_like(pattern: str) -> str:
+    """Returns a pattern of a dialect whose LIKE has no escape character, as one whose is a backslash."""
+    return pattern.replace("\\", "\\\\")
+
+
 def like_regex(pattern: str) -> str:
     """Returns the regular expression (RE2 and Python) of a pattern whose escape character is a backslash.
 

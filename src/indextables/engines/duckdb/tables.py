@@ -1,8 +1,8 @@
 """Tables registered with DuckDB connections, and queries over them.
 
 `register` alone skips files, because DuckDB hands its filters to the scan. `sql` first asks DuckDB's
-optimiser which filters reach which table, plans with them, and lets DuckDB's own Parquet reader run the
-query.
+optimiser which conditions stand above which table, plans with them, and lets DuckDB's own Parquet reader
+run the query.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
 from indextables.core.predicate.nodes import And, Or, Predicate
 from indextables.engines.arrow.dataset import TableDataset
-from indextables.engines.duckdb.explain import explain
+from indextables.engines.duckdb.optimised import scans_of, stand_in
+from indextables.engines.duckdb.parameters import Params, with_values
 from indextables.engines.duckdb.shadow import is_select, shadowed
-from indextables.engines.duckdb.views import quoted, select_of
+from indextables.engines.duckdb.views import select_of
 from indextables.engines.native_files import native_plan
 from indextables.plan.planner import Planner
 from indextables.storage.base import LogStore
@@ -47,10 +48,6 @@ class _Registered:
     name: str
     planner: Planner
     source: TableSource | None
-
-    @property
-    def source_name(self) -> str:
-        return f"__indextables_{self.source.reference}" if self.source else self.name
 
 
 def register(
@@ -114,15 +111,13 @@ def unregister(connection: DuckDBPyConnection, name: str) -> None:
     found = _registered.get(connection, {}).pop(name.lower(), None)
     if found is None:
         return
-    connection.execute(f"DROP VIEW IF EXISTS temp.{quoted(found.name)}")
-    if found.source is not None:
-        connection.unregister(found.source_name)
+    connection.unregister(found.name)
 
 
 def sql(
     connection: DuckDBPyConnection,
     query: str,
-    params: Sequence[object] | Mapping[str, object] | None = None,
+    params: Params = None,
 ) -> DuckDBPyRelation | None:
     """Runs a query over registered tables with DuckDB's own Parquet reader, over only the files it needs.
 
@@ -148,7 +143,7 @@ def sql(
         [(1,)]
     """
     tables = _registered.get(connection, {})
-    needed = _filters(connection, query, params, tables) if _is_plannable(query, tables) else None
+    needed = _conditions(connection, query, params, tables) if _is_plannable(query, tables) else None
     if not needed:
         return connection.sql(query, params=params)
     with _pruned(connection, {name: tables[name] for name in needed}, needed) as selects:
@@ -165,58 +160,45 @@ def _source(connection: DuckDBPyConnection, planner: Planner) -> TableSource | N
         from indextables.engines.duckdb.source import TableSource  # noqa: PLC0415 - needs a private module
     except ImportError:
         return None
-    return TableSource(planner, next(_numbers))
+    return TableSource(planner)
 
 
 def _show(connection: DuckDBPyConnection, table: _Registered) -> None:
     """Makes the table visible under its name, read by this library's reader."""
     if table.source is None:
         connection.register(table.name, TableDataset(table.planner))
-        return
-    from indextables.engines.duckdb.source import REFERENCE  # noqa: PLC0415 - needs a private module
-
-    connection._register_arrow_source(table.source_name, table.source)  # noqa: SLF001 - tested for
-    connection.execute(
-        f"CREATE OR REPLACE TEMP VIEW {quoted(table.name)} AS "  # noqa: S608 - quoted
-        f"SELECT * EXCLUDE ({quoted(REFERENCE)}) FROM {quoted(table.source_name)} "
-        f"WHERE {quoted(REFERENCE)} = {table.source.reference}"
-    )
+    else:
+        connection._register_arrow_source(table.name, table.source)  # noqa: SLF001 - tested for
 
 
 def _is_plannable(query: str, tables: Mapping[str, _Registered]) -> bool:
-    if not tables or any(table.source is None for table in tables.values()):
-        return False
-    return is_select(query) and not _RUNS_WHILE_PLANNED.search(query)
+    return bool(tables) and is_select(query) and not _RUNS_WHILE_PLANNED.search(query)
 
 
-def _filters(
-    connection: DuckDBPyConnection, query: str, params: object, tables: Mapping[str, _Registered]
+def _conditions(
+    connection: DuckDBPyConnection, query: str, params: Params, tables: Mapping[str, _Registered]
 ) -> dict[str, Predicate | None] | None:
     """Returns, for each table of the query, the condition on rows that matter; None there means that any may.
 
-    Returns None if the query could not be explained. A table without a scan in the plan is left out: it is
-    read through its source, which plans for itself.
+    Returns None if the query cannot be planned beforehand. A table without a scan in the plan is left out: it
+    is read through its source, which plans for itself.
     """
-    for table in tables.values():
-        table.source.offered.clear()  # type: ignore[union-attr] # _is_plannable
+    text = query.lower()
+    named = [table for name, table in tables.items() if name in text or '"' in name]
+    schemas = [table.planner.schema for table in named]
+    stand_ins = {t.name: stand_in(i, t.planner.schema) for i, t in enumerate(named)}
     try:
-        plan = explain(connection, query, params)
-    except (duckdb.Error, ValueError):
+        constant = query if params is None else with_values(connection, query, params)
+        probe = shadowed(constant, stand_ins) if constant and stand_ins else None
+        scans = None if probe is None else scans_of(connection, probe, schemas)
+    except duckdb.Error:
         return None  # running the query will say what is wrong
-    scans: dict[str, list[Predicate | None]] = {name: [] for name in tables}
-    for operator in plan:
-        for name, table in tables.items():
-            if table.source is not None and table.source.reference_filter in operator.filters:
-                scans[name].append(_condition(table, operator.filters))
-    return {name: _any(conditions) for name, conditions in scans.items() if conditions}
-
-
-def _condition(table: _Registered, filters: Sequence[str]) -> Predicate | None:
-    """Returns all filters of one scan that the table's source was offered."""
-    assert table.source is not None
-    offered = dict(table.source.offered)  # another thread may clear it
-    known = tuple(offered[f] for f in filters if f in offered)
-    return And(known) if known else None
+    found: dict[str, list[Predicate | None]] = {}
+    for scan in scans or ():
+        if scan.table >= 0:
+            condition = And(tuple(scan.conditions)) if scan.conditions else None
+            found.setdefault(named[scan.table].name.lower(), []).append(condition)
+    return {name: _any(conditions) for name, conditions in found.items()}
 
 
 def _any(conditions: Sequence[Predicate | None]) -> Predicate | None:
@@ -254,7 +236,7 @@ def _select_pruned(
     Files that this library's reader must read become a relation, whose name is added to `rests`.
     """
     planner = table.planner
-    plan = planner.plan_bound(condition)
+    plan = planner.plan(condition)
     found = native_plan(plan, planner.store)
     found.counted(plan)
     rest = None

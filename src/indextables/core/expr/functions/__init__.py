@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from indextables.core.expr.functions import arithmetic, cast, rounding, text, time
+from indextables.core.expr.functions import arithmetic, cast, dialects, rounding, text, time
 from indextables.core.expr.functions.function import VARYING, Blur, Function, Range, Site, Windows
 from indextables.core.expr.image import Image
 
@@ -14,10 +14,10 @@ __all__ = ["FUNCTIONS", "VARYING", "Blur", "Function", "Range", "Site", "Windows
 
 FUNCTIONS: Final[Mapping[str, Function]] = {
     function.name: function
-    for family in (cast, arithmetic, rounding, time, text)
+    for family in (cast, arithmetic, rounding, time, text, dialects)
     for function in family.FUNCTIONS
 }
-"""Every function that is known, by its name. Spark's names, where Spark has one."""
+"""Every function that is known, by its name: Spark's name where Spark has one, words where it has none."""
 
 
 @lru_cache(maxsize=1024)

@@ -126,7 +126,7 @@ def _rounded(site: Site) -> Sequence[Image] | None:
                 return None
             return (bounded(site, lambda x: half_up(x * up, down) * lift * wider),)
         case PrimitiveType("double") if places == 0:
-            return float_images(site, _half_away)
+            return float_images(site, half_away)
         case kind if is_integer(kind):
             unit = 10 ** max(-places, 0)
             if unit == 1:
@@ -138,7 +138,8 @@ def _rounded(site: Site) -> Sequence[Image] | None:
             return None
 
 
-def _half_away(x: Any) -> Any:
+def half_away(x: Any) -> Any:
+    """Returns numbers rounded to whole ones, halves away from zero."""
     whole_part = np.trunc(x)
     return whole_part + np.sign(x) * (abs(x - whole_part) >= 0.5)
 
