@@ -8,7 +8,11 @@ JAVA := . scripts/java.sh &&
 PYTEST := $(BIN)/python -m pytest --numprocesses 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-slow lint format fuzz bench clean
+.PHONY: help demo test test-fast test-slow test-spark test-floors matrix lint format fuzz bench clean
+# The versions of Spark besides the newest, which .venv has; constraints/ says what each environment has instead of
+# what constraints.txt says.
+SPARKS := 3.5 4.0 4.1 4.2
+SPARK_ENVIRONMENTS := $(SPARKS:%=.venv-spark-%)
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +22,13 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) (once) …"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+.venv-%/.installed: constraints/%.txt constraints.txt pyproject.toml
+	@echo "Setting up .venv-$* (once) …"
+	@$(PYTHON) -m venv .venv-$*
+	@awk -F== 'NR == FNR {own[tolower($$1)]} NR == FNR || !(tolower($$1) in own)' constraints/$*.txt constraints.txt > .venv-$*/constraints.txt
+	@.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-$*/constraints.txt --editable '.[test]'
 	@touch $@
 
 demo: $(STAMP) ## the main job on local Spark, every number measured in that run
@@ -31,6 +42,15 @@ test-fast: $(STAMP) ## tests that need no JVM
 
 test-slow: $(STAMP) ## the long versions too
 	@$(JAVA) $(PYTEST) $(ARGS)
+
+test-spark: $(STAMP) $(SPARK_ENVIRONMENTS:%=%/.installed) ## Spark's tests on every version of it, ARGS chooses some
+	@$(JAVA) for at in $(VENV) $(SPARK_ENVIRONMENTS); do echo "$$at"; $$at/bin/python -m pytest -m "not slow" $(or $(ARGS),tests/engines/spark) || exit 1; done
+
+matrix: $(STAMP) $(SPARK_ENVIRONMENTS:%=%/.installed) ## what works on which version of Spark, as a table
+	@$(JAVA) $(BIN)/python scripts/spark_matrix.py $(SPARK_ENVIRONMENTS) $(VENV)
+
+test-floors: .venv-floors/.installed ## tests that need no JVM, with the oldest versions that are promised
+	@.venv-floors/bin/python -m pytest -m "not slow and not spark" $(ARGS)
 
 lint: $(STAMP) ## ruff, mypy --strict, import-linter, words and types
 	@$(BIN)/ruff check .
@@ -50,4 +70,4 @@ bench: $(STAMP) ## every benchmark, results in benchmarks/results/
 	@$(JAVA) $(BIN)/python benchmarks/run.py $(ARGS)
 
 clean: ## remove the environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

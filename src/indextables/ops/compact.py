@@ -76,7 +76,7 @@ def compact(
     target = replace(write_target(snapshot.metadata, snapshot.version, config), split_bytes=_ONE_FILE)
     compacted: list[Written] = []
     try:
-        for written in executor.compact(plan.pieces, target):
+        for written in executor.compact(snapshot, plan.pieces, target):
             compacted.append(written)
             if progress is not None:
                 progress(len(compacted), len(plan.pieces))

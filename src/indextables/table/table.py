@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,6 +16,7 @@ from indextables.log.open.history import History
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops import analyze as _analyze
+from indextables.ops.alter import set_properties
 from indextables.ops.append import append
 from indextables.ops.check.check import CheckReport, check
 from indextables.ops.compact import Threshold, compact
@@ -1061,6 +1062,31 @@ class Table(Upkeep):
             ('n', 'city')
         """
         return evolve(self._log, as_schema(schema))
+
+    def set_properties(
+        self, properties: Mapping[str, object] | None = None, *, remove: Sequence[str] = ()
+    ) -> CommitResult:
+        """Changes what the table's properties say, for every writer and reader from now on.
+
+        Args:
+            properties: The properties to set; others stay as they are.
+            remove: The names of properties to take away; one that is not there is left out.
+
+        Returns:
+            The commit; nothing is committed if the table has these properties already.
+
+        Raises:
+            ConfigError: A property cannot have that value, or is one that is said once, when a table is created.
+
+        Example:
+            >>> import indextables as it
+            >>> import pyarrow as pa
+            >>> table = it.Table.create("memory://properties", pa.schema({"n": pa.int64()}))
+            >>> _ = table.set_properties({"owner": "shop"})
+            >>> dict(table.properties)
+            {'owner': 'shop'}
+        """
+        return set_properties(self._log, properties or {}, remove)
 
 
 def convert(path: Location, **options: Any) -> Table:

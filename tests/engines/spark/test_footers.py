@@ -1,12 +1,10 @@
-"""Statistics of files that Spark wrote: from footers, in a job when there are many, from rows where they lack."""
+"""Statistics of files that Spark wrote: from footers, and from rows where they lack."""
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 
-from indextables.engines.spark.write import distribute, statistics as footers, statistics as gaps
+from indextables.engines.spark.write import statistics as gaps
 from indextables.table.table import Table
 
 
@@ -14,49 +12,6 @@ def written(spark, path, frame, **options):
     """A table of these rows, and the statistics of its splits."""
     frame.write.format("indextables").options(**options).save(str(path))
     return [split.stats for split in Table(str(path)).snapshot().splits()]
-
-
-def frame_of(spark, files):
-    """So many files with ten rows each, one column with a NaN in every file."""
-    return spark.range(0, files * 10, 1, files).selectExpr(
-        "id",
-        "concat('k', id) AS s",
-        "IF(id % 10 = 3, double('NaN'), id / 4) AS x",
-        "struct(id AS a) AS st",
-    )
-
-
-def test_many_footers_are_read_on_the_executors(spark, tmp_path, monkeypatch):
-    """The statistics are those that the driver reads, file by file."""
-    tasks = []
-    on_workers = distribute._on_workers
-    monkeypatch.setattr(
-        distribute, "_on_workers", lambda *a: tasks.append((len(a[2]), a[3])) or on_workers(*a)
-    )
-    here = written(spark, tmp_path / "here", frame_of(spark, 12))
-    assert tasks == []
-    monkeypatch.setattr(footers, "MANY", 10)
-    monkeypatch.setattr(footers, "PER_TASK", 4)
-    there = written(spark, tmp_path / "there", frame_of(spark, 12))
-    assert tasks == [(12, 4)]
-    by_id = lambda stats: sorted(stats, key=lambda s: s.min_values["id",])
-    assert by_id(there) == by_id(here)
-    assert [s.nan_count["x",] for s in there] == [1] * 12
-
-
-def test_workers_that_cannot_read_leave_it_to_the_driver(spark, tmp_path, monkeypatch, caplog):
-    """A cluster whose workers lack this package still writes tables, and says so."""
-    from pyspark.errors import PySparkRuntimeError
-
-    def fail(*_):
-        raise PySparkRuntimeError("No module named 'indextables'")
-
-    monkeypatch.setattr(footers, "MANY", 1)
-    monkeypatch.setattr(distribute, "_on_workers", fail)
-    with caplog.at_level(logging.WARNING, "indextables"):
-        stats = written(spark, tmp_path / "t", frame_of(spark, 3))
-    assert sum(s.num_records for s in stats) == 30
-    assert "not on the executors" in caplog.text
 
 
 @pytest.fixture

@@ -10,19 +10,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import StructType
 
 from indextables.engines.spark import writers as write_capture
 from indextables.engines.spark.jvm import callbacks
-from indextables.engines.spark.patching import options_of, replace_method
+from indextables.engines.spark.jvm.gateway import options_of
 from indextables.engines.spark.place.tables_and_options import is_ours
 from indextables.engines.spark.scan.explain_labels import describing
 from indextables.engines.spark.scan.lost_files import unreadable_file
 from indextables.engines.spark.scan.reader import one_path, read_table, refuse_schema
 from indextables.engines.spark.sql import Parameters, path_of_name, run_sql
 from indextables.engines.spark.statement import views
+from indextables.engines.spark.versions import check_jvm, replace_method, seam
 from indextables.errors import IndexTablesError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def enable(spark: Session) -> Session:
         The same session.
 
     Raises:
-        IndexTablesError: `spark` is not a session.
+        IndexTablesError: `spark` is not a session, or one of a version of Spark that is not known.
 
     Example:
         >>> import indextables as it
@@ -59,6 +59,7 @@ def enable(spark: Session) -> Session:
             f"enable() takes a SparkSession, not {type(spark).__name__}",
             hint="spark = indextables.enable(SparkSession.builder.getOrCreate())",
         )
+    check_jvm(spark)
     callbacks.install(unreadable_file)
     write_capture.install()
     views.install()
@@ -66,7 +67,7 @@ def enable(spark: Session) -> Session:
     replace_method(DataFrameReader, "table", _reader_table)
     replace_method(SparkSession, "table", _session_table)
     replace_method(SparkSession, "sql", _sql)
-    replace_method(ClassicDataFrame, "explain", _explain)
+    replace_method(seam.frame_class, "explain", _explain)
     return spark
 
 
@@ -91,9 +92,9 @@ def _load(original: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
         if schema is not None:
             self.schema(schema)
         self.options(**options)
-        if not is_ours(self._jreader.source()):
+        if not is_ours(seam.state(self._jreader).source()):
             return original(self, path)
-        refuse_schema(is_given=self._jreader.userSpecifiedSchema().isDefined())
+        refuse_schema(is_given=seam.state(self._jreader).userSpecifiedSchema().isDefined())
         given = options_of(self._jreader)
         return read_table(self._spark, one_path(path, given), given)
 
@@ -135,7 +136,7 @@ def _sql(original: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
 
 
 def _explain(original: Callable[..., None]) -> Callable[..., None]:
-    def explain(self: ClassicDataFrame, *args: object, **kwargs: object) -> None:
+    def explain(self: DataFrame, *args: object, **kwargs: object) -> None:
         with describing(self._jdf.queryExecution()):
             original(self, *args, **kwargs)
 

@@ -10,7 +10,6 @@ from py4j.java_gateway import JavaObject
 from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.classic.column import _to_java_column
 from pyspark.sql.sql_formatter import SQLStringFormatter
 
 from indextables.config import Config
@@ -26,6 +25,7 @@ from indextables.engines.spark.statement.unsupported import (
     refuse_explained_change,
 )
 from indextables.engines.spark.statement.views import forget, refresh_views
+from indextables.engines.spark.versions import seam
 from indextables.engines.spark.write.executor import SparkExecutor, spark_executor
 from indextables.errors import IndexTablesError
 from indextables.log.transaction_log import TransactionLog
@@ -70,7 +70,7 @@ def run_sql(
     found = commands.find(text)
     if found is not None:
         command, arguments = found
-        return session.createDataFrame(command.run(SessionContext(session), arguments))
+        return seam.from_arrow(session, command.run(SessionContext(session), arguments))
     formatter = SQLStringFormatter(session)
     try:
         plan = _parse(session, formatter.format(text, **frames) if frames else text, args)
@@ -100,25 +100,17 @@ def _parse(session: SparkSession, text: str, args: Parameters | None) -> JavaObj
     try:
         if not args:
             return _parser(session).parsePlan(text)
-        return _parser(session).parsePlanWithParameters(text, _parameters(session, args))
+        return seam.parse(jvm_tools(), _parser(session), text, _parameters(session, args))
     except ParseException:
         return None
 
 
-def _parameters(session: SparkSession, args: Parameters) -> JavaObject:
-    tools = jvm_tools()
-
-    def expression(value: object) -> JavaObject:
-        return session._jsparkSession.expression(_to_java_column(sf.lit(value)))  # noqa: SLF001
-
-    package = "org.apache.spark.sql.catalyst.parser"
+def _parameters(
+    session: SparkSession, args: Parameters
+) -> Mapping[str, JavaObject] | Sequence[JavaObject]:
     if isinstance(args, Mapping):
-        values = tools.lookup("java.util.HashMap")()
-        for name, value in args.items():
-            values.put(name, expression(value))
-        scala = tools.lookup("org.apache.spark.api.python.PythonUtils").toScalaMap(values)
-        return tools.lookup(f"{package}.NamedParameterContext")(scala)
-    return tools.lookup(f"{package}.PositionalParameterContext")(tools.seq(map(expression, args)))
+        return {name: seam.expression_of(session, sf.lit(value)) for name, value in args.items()}
+    return [seam.expression_of(session, sf.lit(value)) for value in args]
 
 
 def _run(session: SparkSession, plan: JavaObject) -> DataFrame | None:
@@ -175,7 +167,7 @@ def _cached(session: SparkSession, plan: JavaObject, rewriter: Rewriter) -> Data
     rewritten = rewriter.rewrite(plan.plan())
     if not rewriter.replaced:
         return None
-    name = str(plan.tempViewName().eval(jvm_tools().empty_row).toString())
+    name = seam.view_name(jvm_tools(), plan)
     _register(frame_of(session, rewritten), name, replace=False, is_global=False)
     forget(session, name)
     given = jvm_tools().as_java(plan.options())

@@ -11,16 +11,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from indextables.engines.spark.change.writer import SaveMode, Write, execute
-from indextables.engines.spark.jvm.gateway import jvm_tools
-from indextables.engines.spark.patching import (
-    arguments_of,
-    collect,
-    names_in,
-    options_of,
-    replace_method,
-)
+from indextables.engines.spark.jvm.gateway import jvm_tools, names_in, options_of
 from indextables.engines.spark.place.tables_and_options import WriteOptions, is_ours, open_table
 from indextables.engines.spark.statement.plan_rewrite import name_path
+from indextables.engines.spark.versions import arguments_of, collect, replace_method, seam
 from indextables.errors import ConfigError, IndexTablesError
 from indextables.log.wire.actions import Txn
 from indextables.ops.shared.commit import Condition
@@ -56,7 +50,7 @@ def _start(original: Callable[..., StreamingQuery]) -> Callable[..., StreamingQu
     def start(self: DataStreamWriter, *args: object, **kwargs: object) -> StreamingQuery:
         given = arguments_of(original, self, *args, **kwargs)
         collect(self, given)
-        if not is_ours(self._jwrite.source()):
+        if not is_ours(seam.state(self._jwrite).source()):
             return original(self, given.get("path"))
         return _into_table(self, given.get("path"), original)
 
@@ -79,7 +73,7 @@ def _to_table(original: Callable[..., StreamingQuery]) -> Callable[..., Streamin
 def _into_table(
     writer: DataStreamWriter, path: str | None, start: Callable[..., StreamingQuery]
 ) -> StreamingQuery:
-    java = writer._jwrite  # noqa: SLF001
+    java = seam.state(writer._jwrite)  # noqa: SLF001
     options = WriteOptions.of(
         {k: v for k, v in options_of(java).items() if k.lower() not in _OF_THE_STREAM}
     )

@@ -10,29 +10,20 @@ from dataclasses import replace
 from typing import Any, Final
 
 from py4j.java_gateway import JavaObject
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.classic.column import Column as ClassicColumn
-from pyspark.sql.classic.column import _to_java_column
-from pyspark.sql.merge import MergeIntoWriter
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 
 from indextables.engines.spark.change.change import change
 from indextables.engines.spark.change.insert import create_table, insert, insert_frame
 from indextables.engines.spark.change.replace_where import condition_of_column
 from indextables.engines.spark.change.writer import SaveMode, Write, execute
-from indextables.engines.spark.jvm.gateway import jvm_tools
-from indextables.engines.spark.patching import (
-    arguments_of,
-    collect,
-    names_in,
-    options_of,
-    replace_method,
-)
+from indextables.engines.spark.jvm.gateway import jvm_tools, names_in, options_of
 from indextables.engines.spark.place.tables_and_options import SHORT_NAME, WriteOptions, is_ours
 from indextables.engines.spark.statement.clauses import partition_columns
 from indextables.engines.spark.statement.plan_rewrite import name_path, relation_path
 from indextables.engines.spark.statement.statements import HANDLERS, Change, Create, Insert
 from indextables.engines.spark.streaming import install as install_streaming
+from indextables.engines.spark.versions import arguments_of, collect, private, replace_method, seam
 from indextables.errors import ConfigError
 from indextables.ops.delete_overwrite import SamePartitions
 
@@ -53,7 +44,8 @@ def install() -> None:
     replace_method(DataFrameWriter, "insertInto", _insert_into)
     for name, make in _V2.items():
         replace_method(DataFrameWriterV2, name, make)
-    replace_method(MergeIntoWriter, "merge", _merge)
+    if seam.merge_writer is not None:
+        replace_method(seam.merge_writer, "merge", _merge)
     HANDLERS[Insert] = insert
     HANDLERS[Create] = create_table
     HANDLERS[Change] = change
@@ -77,7 +69,7 @@ def _save(original: Callable[..., None]) -> Callable[..., None]:
     def save(self: DataFrameWriter, *args: object, **kwargs: object) -> None:
         given = arguments_of(original, self, *args, **kwargs)
         collect(self, given)
-        if is_ours(self._jwrite.source()):
+        if is_ours(seam.state(self._jwrite).source()):
             execute(_write(self, given.get("path")))
         else:
             _tell_spark(self)
@@ -99,7 +91,7 @@ def _save_as_table(original: Callable[..., None]) -> Callable[..., None]:
         path = _path_in(self._spark, given["name"])
         if path is not None:
             execute(_write(self, path))
-        elif is_ours(self._jwrite.source()):
+        elif is_ours(seam.state(self._jwrite).source()):
             raise ConfigError(
                 f"the catalog cannot hold the table {given['name']!r}, because tables of this format are "
                 "known by their path",
@@ -132,19 +124,19 @@ def _insert_into(original: Callable[..., None]) -> Callable[..., None]:
 
 def _write(writer: DataFrameWriter, path: str | None) -> Write:
     """Returns the write that the builder of `df.write` has collected."""
-    java = writer._jwrite  # noqa: SLF001
+    java = seam.state(writer._jwrite)  # noqa: SLF001
     for given, method in (
-        (java.bucketColumnNames(), "bucketBy"),
-        (java.sortColumnNames(), "sortBy"),
-        (java.clusteringColumns(), "clusterBy"),
+        (java.bucketColumnNames().isDefined(), "bucketBy"),
+        (java.sortColumnNames().isDefined(), "sortBy"),
+        (seam.clusters(java), "clusterBy"),
     ):
-        if given.isDefined():
+        if given:
             raise ConfigError(
                 f"{method}() is not possible on a table of this format",
                 hint="sort the DataFrame itself, or cluster the table afterwards: Table.optimize(z_order_by=[…])",
             )
     options = WriteOptions.of(options_of(java))
-    if java._withSchemaEvolution():  # noqa: SLF001
+    if seam.evolves_schema(writer._jwrite):  # noqa: SLF001
         options = replace(options, merge_schema=True)
     return Write(
         frame=writer._df,  # noqa: SLF001
@@ -181,8 +173,8 @@ def _path_in(session: SparkSession, name: str) -> str | None:
 def _merge(original: Callable[..., None]) -> Callable[..., None]:
     """Returns `df.mergeInto(…).merge()`, which has the same plan as SQL's MERGE."""
 
-    def merge(self: MergeIntoWriter) -> None:
-        plan = self._jwriter.mergeCommand()
+    def merge(self: Any) -> None:
+        plan = seam.merge_command(jvm_tools(), self._jwriter)
         path = relation_path(self._spark, plan.targetTable())
         if path is None:
             original(self)
@@ -195,63 +187,67 @@ def _merge(original: Callable[..., None]) -> Callable[..., None]:
 # -- df.writeTo --------------------------------------------------------------------------------------
 
 
-def _v2(
-    command: Callable[..., JavaObject], act: Callable[..., None]
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Returns a terminal method of DataFrameWriterV2: `command` shows what Spark would do, `act` does it."""
+def _v2(act: Callable[..., None]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Returns a terminal method of DataFrameWriterV2, which does `act` to a table of this library."""
 
     def make(original: Callable[..., None]) -> Callable[..., None]:
         def method(self: DataFrameWriterV2, *args: object) -> None:
-            plan = command(self._jwriter, *args)
-            name = plan.name() if "AsSelect" in plan.nodeName() else plan.table()
-            parts = name.nameParts() if "AsSelect" in plan.nodeName() else name.multipartIdentifier()
-            path = name_path(self._spark, parts)
+            path = name_path(self._spark, private(self._jwriter, "tableName"))
             if path is None:
                 original(self, *args)
             else:
-                if "AsSelect" not in plan.nodeName():
-                    _refuse_for_new_tables(self._jwriter.createCommand())
-                act(_write_to(self._df, path, plan), *args)
+                is_new = act in {_create, _replace, _create_or_replace}
+                act(_write_to(self._df, path, self._jwriter, is_new=is_new), *args)
 
         return method
 
     return make
 
 
-def _refuse_for_new_tables(created: JavaObject) -> None:
-    """Raises ConfigError for clauses about a new table, which a write into an existing one would ignore."""
-    for given, method in (
-        (created.partitioning().nonEmpty(), "partitionedBy"),
-        (created.tableSpec().properties().nonEmpty(), "tableProperty"),
-    ):
-        if given:
-            raise ConfigError(
-                f"{method}() is for a new table, but this write goes into an existing one",
-                hint=f"leave it out; create() and createOrReplace() take {method}()",
-            )
-
-
-def _write_to(frame: DataFrame, path: str, plan: JavaObject) -> Write:
-    given = jvm_tools().as_java(plan.writeOptions())
-    options = WriteOptions.of({str(key): str(given.get(key)) for key in given.keySet().toArray()})
-    write = Write(frame, path, "append", options, if_missing="error", assign=True)
-    if "AsSelect" not in plan.nodeName():
-        return write
-    properties = jvm_tools().as_java(plan.tableSpec().properties())
-    return replace(
-        write,
-        partition_by=tuple(partition_columns(plan.partitioning())),
-        properties={str(key): str(properties.get(key)) for key in properties.keySet().toArray()},
-        assign=False,
+def _write_to(frame: DataFrame, path: str, writer: JavaObject, *, is_new: bool) -> Write:
+    options = WriteOptions.of(_texts(private(writer, "options")))
+    properties = _texts(private(writer, "properties"))
+    partitioning = private(writer, "partitioning")
+    by = tuple(partition_columns(partitioning.get())) if partitioning.isDefined() else ()
+    if not is_new:
+        _refuse_for_new_tables(partitionedBy=bool(by), tableProperty=bool(properties))
+    if is_new and seam.clusters_table(writer):
+        raise ConfigError(
+            "clusterBy() is not possible on a table of this format",
+            hint="cluster the table afterwards: Table.optimize(z_order_by=[…])",
+        )
+    return Write(
+        frame,
+        path,
+        "append",
+        options,
+        by,
+        properties,
+        if_missing="error",
+        assign=not is_new,
     )
+
+
+def _texts(values: JavaObject) -> dict[str, str]:
+    found = jvm_tools().as_java(values)
+    return {str(key): str(found.get(key)) for key in found.keySet().toArray()}
+
+
+def _refuse_for_new_tables(**given: bool) -> None:
+    """Raises ConfigError for clauses about a new table, which a write into an existing one would ignore."""
+    for method in (method for method, is_given in given.items() if is_given):
+        raise ConfigError(
+            f"{method}() is for a new table, but this write goes into an existing one",
+            hint=f"leave it out; create() and createOrReplace() take {method}()",
+        )
 
 
 def _append(write: Write) -> None:
     execute(write)
 
 
-def _overwrite(write: Write, condition: ClassicColumn) -> None:
-    text = str(condition._jc.toString())  # noqa: SLF001
+def _overwrite(write: Write, condition: Column) -> None:
+    text = str(condition._jc.toString())  # type: ignore[operator]  # noqa: SLF001
     where = condition_of_column(write.session, write.path, condition, text)
     execute(replace(write, mode="overwrite", replaces=where))
 
@@ -277,12 +273,10 @@ def _replacing(write: Write) -> Write:
 
 
 _V2: Final = {
-    "append": _v2(lambda writer: writer.appendCommand(), _append),
-    "overwrite": _v2(lambda writer, c: writer.overwriteCommand(_to_java_column(c)), _overwrite),
-    "overwritePartitions": _v2(
-        lambda writer: writer.overwritePartitionsCommand(), _overwrite_partitions
-    ),
-    "create": _v2(lambda writer: writer.createCommand(), _create),
-    "replace": _v2(lambda writer: writer.replaceCommand(False), _replace),
-    "createOrReplace": _v2(lambda writer: writer.replaceCommand(True), _create_or_replace),
+    "append": _v2(_append),
+    "overwrite": _v2(_overwrite),
+    "overwritePartitions": _v2(_overwrite_partitions),
+    "create": _v2(_create),
+    "replace": _v2(_replace),
+    "createOrReplace": _v2(_create_or_replace),
 }

@@ -141,6 +141,8 @@ class Executor(Protocol):
         """
         ...
 
-    def compact(self, pieces: Sequence[Piece], target: WriteTarget) -> Iterable[Written]:
+    def compact(
+        self, snapshot: Snapshot, pieces: Sequence[Piece], target: WriteTarget
+    ) -> Iterable[Written]:
         """Writes the rows that each slice shows as files of its own, and yields them in the order of the slices."""
         ...

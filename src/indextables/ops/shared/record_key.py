@@ -27,7 +27,7 @@ def key_properties(
     partition_columns: Sequence[str],
 ) -> dict[str, str]:
     """Returns the properties for a record key, given as arguments or, as SQL does, in the properties."""
-    _refuse_misspelled(given)
+    refuse_misspelled(given)
     names = record_key or _names(given.get(RECORD_KEY, ""))
     mode = merge_mode or given.get(MERGE_MODE)
     if mode not in {None, *map(str, (MergeMode.RECORD, MergeMode.COLUMNS))}:
@@ -45,7 +45,7 @@ def key_properties(
     return {RECORD_KEY: json.dumps(key), MERGE_MODE: mode or MergeMode.RECORD.value}
 
 
-def _refuse_misspelled(given: Mapping[str, str]) -> None:
+def refuse_misspelled(given: Mapping[str, str]) -> None:
     """Raises ConfigError for a property that looks like the key's but is misspelled.
 
     It would be kept as it is, and a row could be there twice.

@@ -127,7 +127,12 @@ class ArrowExecutor:
         columns, curve = clustering.columns, clustering.curve
         return [lay_out(self.store, splits, target, columns, curve) for splits in groups]
 
-    def compact(self, pieces: Sequence[Piece], target: WriteTarget) -> Iterator[Written]:
+    def compact(
+        self,
+        snapshot: Snapshot,  # noqa: ARG002 - an engine that plans its reads needs it
+        pieces: Sequence[Piece],
+        target: WriteTarget,
+    ) -> Iterator[Written]:
         """Writes the rows that each slice shows as new files, slice by slice."""
         return compact_slices(self.store, pieces, target)
 

@@ -18,6 +18,7 @@ from indextables.engines.spark.change.merge_keys import narrowed
 from indextables.engines.spark.change.reading import Reading
 from indextables.engines.spark.place.tables_and_options import SparkTable, open_table, settings_of
 from indextables.engines.spark.statement.statements import Change
+from indextables.engines.spark.versions import seam
 from indextables.engines.spark.write.by_key import SparkChange
 from indextables.engines.spark.write.changed_rows import check_one_change_each, kept
 from indextables.engines.spark.write.executor import SparkExecutor
@@ -42,7 +43,7 @@ _COUNTS: Final = {
 def change(session: SparkSession, statement: Change) -> DataFrame:
     """Carries out a DELETE, UPDATE or MERGE; the answer has the columns that Delta's has."""
     plan = statement.plan
-    if plan.nodeName() == "MergeIntoTable" and plan.withSchemaEvolution():
+    if plan.nodeName() == "MergeIntoTable" and seam.merges_schemas(plan):
         raise SchemaEvolutionError(
             "MERGE WITH SCHEMA EVOLUTION is not possible on a table of this format",
             hint="add the columns first: write an empty DataFrame with option('mergeSchema', 'true')",

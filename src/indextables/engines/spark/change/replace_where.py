@@ -20,6 +20,7 @@ from indextables.engines.spark.place.tables_and_options import SparkTable, open_
 from indextables.engines.spark.scan.relation import native_frame
 from indextables.engines.spark.statement.plan_rewrite import Rewriter
 from indextables.engines.spark.statement.resolve import with_scans
+from indextables.engines.spark.versions import seam
 from indextables.errors import PredicateError, UnknownColumnError
 from indextables.ops.shared.commit import Condition
 from indextables.sql.conditions.parser import parse_predicate
@@ -88,7 +89,7 @@ def _understood(session: SparkSession, table: SparkTable, column: Column) -> Pre
 
 def _unknown(error: AnalysisException) -> UnknownColumnError | None:
     """Returns what Spark says of a column that is not there, as our other verbs say it."""
-    if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+    if not seam.condition_of(error).startswith("UNRESOLVED_COLUMN"):
         return None
     given = error.getMessageParameters() or {}
     name = str(given.get("objectName", "")).strip("`")

@@ -13,9 +13,9 @@ from pyspark.sql.connect.streaming.readwriter import DataStreamReader, DataStrea
 
 from indextables.engines.spark.connect.read import read_table
 from indextables.engines.spark.connect.sql import refuse, run_sql
-from indextables.engines.spark.patching import arguments_of, replace_method
 from indextables.engines.spark.place.tables_and_options import SHORT_NAME, is_ours
 from indextables.engines.spark.scan.reader import one_path, refuse_schema
+from indextables.engines.spark.versions import arguments_of, replace_method
 from indextables.errors import PredicateError
 from indextables.sql.conditions.operands import tokenize
 

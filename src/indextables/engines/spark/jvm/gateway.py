@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Final
@@ -16,8 +16,8 @@ import orjson
 from py4j.java_gateway import JavaClass, JavaGateway, JavaMember, JavaObject
 from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.classic.column import Column as ClassicColumn
 
+from indextables.engines.spark.versions import seam
 from indextables.errors import IndexTablesError
 
 _SPARK_SQL: Final = "org.apache.spark.sql"
@@ -78,14 +78,14 @@ class JvmTools:
     # Methods and not classes, because py4j asks the JVM what a name of a class is each time it is used.
 
     @cached_property
-    def as_java(self) -> JavaMember:
+    def as_java(self) -> JavaMember | Callable[[JavaObject], JavaObject]:
         """Returns the function that turns a Scala collection into a Java one."""
-        return self.lookup("scala.jdk.javaapi.CollectionConverters").asJava
+        return seam.as_java(self)
 
     @cached_property
     def as_scala(self) -> JavaMember:
         """Returns the function that turns a Java collection into a Scala one."""
-        return self.lookup("scala.jdk.javaapi.CollectionConverters").asScala
+        return seam.as_scala(self)
 
     @cached_property
     def _array_list(self) -> JavaClass:
@@ -112,8 +112,8 @@ class JvmTools:
         """Returns a String[] of these texts, in one call however many they are."""
         return self.json.readValue(orjson.dumps(items).decode(), self.find_class("[Ljava.lang.String;"))
 
-    def string_map(self, items: Mapping[str, str]) -> JavaObject:
-        """Returns an immutable Scala Map of texts."""
+    def map_of(self, items: Mapping[str, str] | Mapping[str, JavaObject]) -> JavaObject:
+        """Returns an immutable Scala Map."""
         found = self.lookup("java.util.HashMap")()
         for key, value in items.items():
             found.put(key, value)
@@ -152,7 +152,7 @@ class JvmTools:
     @cached_property
     def dataset(self) -> JavaClass:
         """Returns the class Dataset, whose `ofRows` turns a logical plan into a DataFrame."""
-        return self.lookup(f"{_SPARK_SQL}.classic.Dataset")
+        return self.lookup(f"{seam.classic}.Dataset")
 
     @cached_property
     def data_type(self) -> JavaMember:
@@ -169,7 +169,7 @@ def nullable_schema(tools: JvmTools, json: str) -> JavaObject:
 @lru_cache(maxsize=256)
 def string_map(tools: JvmTools, items: tuple[tuple[str, str], ...]) -> JavaObject:
     """Returns an immutable Scala Map of texts, made once."""
-    return tools.string_map(dict(items))
+    return tools.map_of(dict(items))
 
 
 _applications: Final[WeakKeyDictionary[SparkContext, str]] = WeakKeyDictionary()
@@ -255,7 +255,7 @@ class Handles:
     def _directory(self) -> JavaObject:
         """Returns the method handle (files, (row, (start, end))) -> PartitionDirectory."""
         tools, methods = self._tools, self._methods
-        seq = tools.find_class("scala.collection.immutable.Seq")
+        seq = tools.find_class(seam.immutable_seq)
         files = tools.find_class("scala.collection.immutable.IndexedSeq")
         directory = tools.find_class(_DIRECTORY)
 
@@ -319,9 +319,7 @@ def handles() -> Handles:
 
 def column_of(expression: JavaObject) -> Column:
     """Returns a Catalyst expression as a Column; names in it are resolved where the column is used."""
-    return ClassicColumn(
-        jvm_tools().lookup("org.apache.spark.sql.classic.ExpressionUtils").column(expression)
-    )
+    return seam.column_of(jvm_tools(), expression)
 
 
 def attributes_of(frame: DataFrame) -> list[Column]:
@@ -341,6 +339,18 @@ def _output(frame: DataFrame) -> JavaObject:
 def each(items: JavaObject) -> Iterator[JavaObject]:
     """Yields the items of a Scala sequence."""
     return (items.apply(i) for i in range(items.length()))
+
+
+def options_of(builder: JavaObject) -> dict[str, str]:
+    """Returns the options of a JVM reader or writer, spelled as they were given, in one call."""
+    tools = jvm_tools()
+    given = seam.state(builder).extraOptions().originalMap()
+    return dict(orjson.loads(tools.json.writeValueAsString(tools.as_java(given))))
+
+
+def names_in(option: JavaObject) -> tuple[str, ...]:
+    """Returns a Scala Option[Seq[String]] as a tuple, which is empty if nothing was given."""
+    return tuple(map(str, each(option.get()))) if option.isDefined() else ()
 
 
 def quoted(name: str) -> str:

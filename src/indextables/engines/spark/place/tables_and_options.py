@@ -18,6 +18,7 @@ from indextables.config import PREFIX, layered
 from indextables.core.expr.datetimes import parse_timestamp, session_zone, to_instant
 from indextables.engines.spark.jvm.gateway import application_of, jvm_tools
 from indextables.engines.spark.place.hadoop import Place, place_of
+from indextables.engines.spark.versions import seam
 from indextables.errors import ConfigError
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -54,8 +55,7 @@ def settings_of(
 
 
 def _session(session: SparkSession) -> dict[str, str]:
-    settings = session._jsparkSession.conf().getAllAsJava()  # noqa: SLF001
-    return _read(settings)
+    return _read(seam.settings(session, jvm_tools()))
 
 
 def _hadoop(session: SparkSession) -> dict[str, str]:

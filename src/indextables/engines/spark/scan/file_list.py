@@ -98,9 +98,10 @@ class FileList:
         counts = np.bincount(self._groups.group[mask], minlength=self._groups.count)
         kept = counts > 0
         ends = np.cumsum(counts[kept])
-        ranges = tools.integers(ends - counts[kept]).zip(tools.integers(ends))
-        rows = tools.positions(kept).map(self._rows)
-        return rows.zip(ranges).map(handles().directories_of(self._files(mask))).toSeq()
+        # iterators, because a sequence of Scala 2.12 wants to be told what it is mapped to
+        ranges = tools.integers(ends - counts[kept]).iterator().zip(tools.integers(ends).iterator())
+        rows = tools.positions(kept).iterator().map(self._rows)
+        return rows.zip(ranges).map(handles().directories_of(self._files(mask))).toIndexedSeq()
 
     def _files(self, mask: FileMask) -> JavaObject:
         """Returns the kept files as a Scala IndexedSeq, with those of one partition next to each other."""
@@ -110,7 +111,9 @@ class FileList:
         with self._lock:
             if self._statuses is None:
                 self._statuses = self._build(np.ones(len(mask), np.bool_))
-        return self._statuses if mask.all() else jvm_tools().positions(ordered).map(self._statuses)
+        if mask.all():
+            return self._statuses
+        return jvm_tools().positions(ordered).iterator().map(self._statuses).toIndexedSeq()
 
     def _build(self, ordered: FileMask) -> JavaObject:
         """Returns the statuses of these files; Jackson makes all of them from one text."""

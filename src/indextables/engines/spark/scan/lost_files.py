@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from py4j.java_gateway import JavaObject
 
 from indextables.engines.spark.scan.file_index import NativeScan, known_scans
+from indextables.engines.spark.versions import seam
 from indextables.errors import ObjectNotFoundError, StorageError
 
 _FAILED: Final = "org.apache.spark.SparkException: [FAILED_READ_FILE."
@@ -31,7 +32,7 @@ def unreadable_file(error: JavaObject) -> StorageError | None:
     scan, key = found
     facts = {"key": key, "uri": scan.location, "version": scan.snapshot.version}
     where = f"the data file {key!r} of {scan.location}, version {scan.snapshot.version},"
-    if str(error.getCondition()) == _MISSING:
+    if seam.condition_of(error) == _MISSING:
         return ObjectNotFoundError(
             f"{where} is in the log, but not in the store",
             hint="if a vacuum removed the files of this version, load the DataFrame again; otherwise Table.check() "

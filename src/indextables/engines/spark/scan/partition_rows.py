@@ -173,7 +173,7 @@ def matching_groups(
 
 
 def _chosen(rows: JavaObject, kept: npt.NDArray[np.bool_], tools: JvmTools) -> JavaObject:
-    return rows if kept.all() else tools.positions(kept).map(rows)
+    return rows if kept.all() else tools.positions(kept).iterator().map(rows).toIndexedSeq()
 
 
 def _evaluate(
@@ -182,7 +182,7 @@ def _evaluate(
     bound = tools.lookup(f"{_EXPRESSIONS}.BindReferences").bindReference(predicate, attributes, False)
     test = tools.lookup(f"{_EXPRESSIONS}.Predicate").createInterpreted(bound)
     test.initialize(0)
-    answers = rows.map(handles().test_of(test)).mkString(",")
+    answers = rows.iterator().map(handles().test_of(test)).mkString(",")
     return np.asarray([a == "true" for a in answers.split(",")] if answers else [], np.bool_)
 
 

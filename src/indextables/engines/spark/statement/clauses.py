@@ -17,8 +17,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.core.prune.partitions import decode_partition, partition_text
 from indextables.core.stats.wire import Physical
 from indextables.core.types import DataType, PrimitiveType, resolve, type_name
-from indextables.engines.spark.jvm.gateway import each
+from indextables.engines.spark.jvm.gateway import each, jvm_tools
 from indextables.engines.spark.statement.statements import Insert
+from indextables.engines.spark.versions import seam
 from indextables.engines.spark.write.fit import spark_type
 from indextables.errors import ConfigError, IndexTablesError, SchemaMismatchError, UnsupportedTypeError
 from indextables.log.state.snapshot import Snapshot
@@ -64,7 +65,7 @@ def _fixed(session: SparkSession, name: str, text: str | None, kind: DataType) -
 
 def _physical(session: SparkSession, text: str, kind: DataType) -> Physical | None:
     """Returns what Spark makes of the text; None if it is no value of that type, under ANSI rules or not."""
-    value = F.lit(text).try_cast(spark_type(kind))
+    value = seam.try_cast(F.lit(text), spark_type(kind))
     match kind:
         case PrimitiveType("timestamp"):
             shown = F.unix_micros(value)
@@ -97,9 +98,9 @@ def refuse_unkept(plan: JavaObject, path: str) -> None:
             f"two locations are given: {path!r}, and {location.get()!r} as LOCATION",
             hint="leave out LOCATION",
         )
-    if spec.collation().isDefined():
+    if (collation := seam.collation(spec)) is not None:
         raise UnsupportedTypeError(
-            f"a table has no collation of its own: {spec.collation().get()}",
+            f"a table has no collation of its own: {collation}",
             hint="leave out DEFAULT COLLATION; texts are compared by their bytes",
         )
     if spec.serde().isDefined():
@@ -107,32 +108,23 @@ def refuse_unkept(plan: JavaObject, path: str) -> None:
             "a table of this format is Parquet: STORED AS and ROW FORMAT say nothing about it",
             hint="leave them out",
         )
-    if spec.constraints().nonEmpty():
+    if (constraint := seam.constraint(spec)) is not None:
         raise IndexTablesError(
-            f"a table does not check the constraint {spec.constraints().head().name()!r}",
+            f"a table does not check the constraint {constraint!r}",
             hint="leave it out; NOT NULL after a column's type is checked",
         )
-    if not plan.nodeName().endswith("AsSelect"):
-        for column in each(plan.columns()):
-            _refuse_in(column)
-
-
-def _refuse_in(column: JavaObject) -> None:
-    if _PADDED.search(column.dataType().json()):
-        raise UnsupportedTypeError(
-            f"column {column.name()!r} has the type {column.dataType().catalogString()}, which a table "
-            "cannot hold",
-            hint="a STRING holds text of any length",
+    if plan.nodeName().endswith("AsSelect"):
+        return
+    for name, clause in seam.clauses(plan):
+        raise IndexTablesError(
+            f"column {name!r} cannot have {clause}", hint="leave it out, and write the value"
         )
-    for clause, given in (
-        ("a default value", column.defaultValue()),
-        ("a generated value", column.generationExpression()),
-        ("an identity", column.identityColumnSpec()),
-    ):
-        if given.isDefined():
-            raise IndexTablesError(
-                f"column {column.name()!r} cannot have {clause}",
-                hint="leave it out, and write the value",
+    for column in seam.new_columns(jvm_tools(), plan).fields():
+        if _PADDED.search(column.dataType().json()):
+            raise UnsupportedTypeError(
+                f"column {column.name()!r} has the type {column.dataType().catalogString()}, which a "
+                "table cannot hold",
+                hint="a STRING holds text of any length",
             )
 
 

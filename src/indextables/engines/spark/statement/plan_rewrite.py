@@ -16,6 +16,7 @@ from indextables.engines.spark.jvm.callbacks import jvm_callback, serve_callback
 from indextables.engines.spark.jvm.gateway import jvm_tools
 from indextables.engines.spark.place.tables_and_options import SHORT_NAME, open_table
 from indextables.engines.spark.scan.reader import read_table
+from indextables.engines.spark.versions import seam
 from indextables.errors import ConfigError
 from indextables.log.state.snapshot import Snapshot
 
@@ -137,4 +138,4 @@ class Rewriter:
             values = [part.productElement(k) for k in range(part.productArity())]
             values[1] = self.rewrite(values[1])
             rebuilt.append(tools.lookup(f"scala.Tuple{len(values)}")(*values))
-        return node.copy(self.rewrite(node.child()), tools.seq(rebuilt), node.allowRecursion())
+        return seam.with_ctes(node, self.rewrite(node.child()), tools.seq(rebuilt))

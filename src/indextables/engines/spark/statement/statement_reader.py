@@ -20,6 +20,7 @@ from indextables.engines.spark.statement.plan_rewrite import (
     relation_path,
 )
 from indextables.engines.spark.statement.statements import Change, Create, Insert, Statement, carry_out
+from indextables.engines.spark.versions import seam
 from indextables.errors import ConfigError, IndexTablesError
 
 
@@ -34,7 +35,7 @@ def run(session: SparkSession, plan: JavaObject) -> DataFrame | None:
     return None if statement is None else carry_out(session, statement)
 
 
-_QUERY_AT: Final = {"InsertIntoStatement": 3, "MergeIntoTable": 1}
+_QUERY_AT: Final = {"InsertIntoStatement": 3, "OverwriteByExpression": 2, "MergeIntoTable": 1}
 """The position of the query among the arguments of a statement."""
 
 
@@ -50,7 +51,7 @@ def _with_inside(session: SparkSession, plan: JavaObject) -> JavaObject | None:
             )
         return None
     values = [statement.productElement(i) for i in range(statement.productArity())]
-    values[at] = plan.copy(values[at], plan.cteRelations(), plan.allowRecursion())
+    values[at] = seam.with_ctes(plan, values[at], plan.cteRelations())
     return statement.copy(*values)
 
 
@@ -72,7 +73,25 @@ def _insert(session: SparkSession, plan: JavaObject) -> Statement | None:
         open_partitions=brought,
         columns=tuple(_each(plan.userSpecifiedCols())),
         by_name=plan.byName(),
-        replace_where=_replace_where(_given(plan.replaceCriteriaOpt())),
+        replace_where=_replace_where(seam.replace_criteria(plan)),
+        options=_write_options(plan.table()),
+    )
+
+
+def _overwrite(session: SparkSession, plan: JavaObject) -> Statement | None:
+    """Returns INSERT … REPLACE WHERE as Spark before 4.2 parses it."""
+    path = relation_path(session, plan.table())
+    if path is None:
+        return None
+    return Insert(
+        path=path,
+        rows=frame_of(session, Rewriter(session).rewrite(plan.query())),
+        overwrite=True,
+        partition={},
+        open_partitions=(),
+        columns=(),
+        by_name=plan.isByName(),
+        replace_where=plan.deleteExpr(),
         options=_write_options(plan.table()),
     )
 
@@ -137,10 +156,7 @@ def _given(option: JavaObject) -> JavaObject | None:
 
 def _schema(plan: JavaObject) -> StructType:
     """Returns the columns of CREATE TABLE as PySpark's type."""
-    tools = jvm_tools()
-    fields = tools.seq(column.toV1Column() for column in _each(plan.columns()))
-    kind = tools.lookup("org.apache.spark.sql.types.DataTypes").createStructType(tools.as_java(fields))
-    return StructType.fromJson(orjson.loads(kind.json()))
+    return StructType.fromJson(orjson.loads(seam.new_columns(jvm_tools(), plan).json()))
 
 
 def _partition_spec(spec: JavaObject) -> tuple[Mapping[str, str | None], tuple[str, ...]]:
@@ -181,6 +197,7 @@ def _each(items: JavaObject) -> Iterator[JavaObject]:
 
 _READERS: Final[Mapping[str, Callable[[SparkSession, JavaObject], Statement | None]]] = {
     "InsertIntoStatement": _insert,
+    "OverwriteByExpression": _overwrite,
     "DeleteFromTable": _change,
     "UpdateTable": _change,
     "MergeIntoTable": _change,

@@ -15,15 +15,14 @@ from typing import Any, Final
 from py4j.java_gateway import JavaObject
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from indextables.engines.spark.jvm.callbacks import jvm_callback, serve_callbacks
 from indextables.engines.spark.jvm.gateway import each, jvm_tools
-from indextables.engines.spark.patching import replace_method
 from indextables.engines.spark.place.tables_and_options import open_table
 from indextables.engines.spark.scan.reader import NewestRead, version_text
 from indextables.engines.spark.scan.scan_report import reads_tables
 from indextables.engines.spark.statement.plan_rewrite import frame_of
+from indextables.engines.spark.versions import replace_method, seam
 from indextables.errors import IndexTablesError, SchemaError
 from indextables.log.state.snapshot import Snapshot
 
@@ -55,7 +54,7 @@ _lock: Final = threading.Lock()
 def install() -> None:
     """Makes views of DataFrames follow the tables that these read; doing it again changes nothing."""
     for name, is_global in _METHODS.items():
-        replace_method(ClassicDataFrame, name, _registering(is_global=is_global))
+        replace_method(seam.frame_class, name, _registering(is_global=is_global))
 
 
 def _registering(*, is_global: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,10 +15,10 @@ from indextables.core.stats import SplitStats
 from indextables.core.stats.columns import FileMask
 from indextables.core.types import FieldPath, StructType
 from indextables.engines.spark.place.hadoop import Place, place_of
+from indextables.engines.spark.versions import seam
 from indextables.engines.spark.write.by_key import SparkChange
 from indextables.engines.spark.write.changed_rows import kept
-from indextables.engines.spark.write.cluster import cluster_splits
-from indextables.engines.spark.write.distribute import distribute
+from indextables.engines.spark.write.cluster import cluster_splits, compact_slices
 from indextables.engines.spark.write.fit import fit_within, frame_schema, promises_in_words
 from indextables.engines.spark.write.native_write import NativeWriter
 from indextables.engines.spark.write.rewrite import Rewrite
@@ -28,10 +27,8 @@ from indextables.errors import IndexTablesError, UnsupportedTypeError
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
 from indextables.parquet.write.by_key import ArrowChange
-from indextables.parquet.write.compact import compact_slices
 from indextables.parquet.write.write import Rewritten, WriteTarget, Written
 from indextables.plan.merge_rule import Piece
-from indextables.storage.base import LogStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +86,7 @@ class SparkExecutor:
             if data is not None and limit and not self.assign and not self.parquet_options:
                 data = until.enter_context(kept(data))
                 if data.count() <= limit:
-                    yield ArrowChange(self.place.store, data.toArrow())
+                    yield ArrowChange(self.place.store, seam.to_arrow(data))
                     return
             yield SparkChange(self._writer, self.assign, until, data)
 
@@ -115,11 +112,11 @@ class SparkExecutor:
         """Returns each group as new splits, packed together or laid along a curve, in one job."""
         return cluster_splits(self._writer, groups, target, clustering)
 
-    def compact(self, pieces: Sequence[Piece], target: WriteTarget) -> Sequence[Written]:
-        """Returns the rows each slice shows, as files of its own; a task per slice."""
-        return distribute(
-            self.session, self.place.store, partial(_compact, self.place.store, target), pieces
-        )
+    def compact(
+        self, snapshot: Snapshot, pieces: Sequence[Piece], target: WriteTarget
+    ) -> Sequence[Written]:
+        """Returns the rows each slice shows, as files of its own, in one job with a task per slice."""
+        return compact_slices(self._writer, snapshot, pieces, target)
 
     @property
     def _writer(self) -> NativeWriter:
@@ -134,7 +131,3 @@ def spark_executor(session: Any, location: str) -> SparkExecutor:
             hint="spark = indextables.enable(SparkSession.builder.getOrCreate())",
         )
     return SparkExecutor(session, place_of(session, location))
-
-
-def _compact(store: LogStore, target: WriteTarget, pieces: Sequence[Piece]) -> list[Written]:
-    return list(compact_slices(store, pieces, target))

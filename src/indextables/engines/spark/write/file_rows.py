@@ -17,6 +17,7 @@ from indextables.core.prune.partitions import partition_scalar
 from indextables.core.types import Field, StructType, schema_to_json, type_to_arrow
 from indextables.engines.spark.place.hadoop import Place
 from indextables.engines.spark.scan.file_list import ALL_FILES, ANY_NAME, AS_STORED, UNFILTERED
+from indextables.engines.spark.versions import seam
 from indextables.engines.spark.write.fit import as_nullable
 from indextables.errors import ObjectNotFoundError, StorageError
 from indextables.log.state.rows import Split
@@ -64,7 +65,7 @@ def read_files(
 
 def _missing(error: AnalysisException, place: Place) -> ObjectNotFoundError | None:
     """Returns what Spark says of the first file that is not there, as our other readers say it."""
-    if error.getCondition() != "PATH_NOT_FOUND":
+    if seam.condition_of(error) != "PATH_NOT_FOUND":
         return None
     path = (error.getMessageParameters() or {}).get("path", "")
     return ObjectNotFoundError(
@@ -76,7 +77,7 @@ def _missing(error: AnalysisException, place: Place) -> ObjectNotFoundError | No
 
 def of_file(rows: DataFrame, name: str) -> Column:
     """Returns what Spark knows of the file a row comes from, also where a column of the table is called `_metadata`."""
-    return rows.metadataColumn("_metadata")[name]
+    return seam.metadata(rows)[name]
 
 
 def key_of_row(place: Place, rows: DataFrame) -> Column:
@@ -104,7 +105,7 @@ def read_groups(
     )
     rows = read_files(session, place, known[_KEY].to_pylist(), table.file_schema)
     rows = rows.withColumn(_KEY, key_of_row(place, rows))
-    return rows.join(F.broadcast(session.createDataFrame(known)), on=_KEY).drop(_KEY)
+    return rows.join(F.broadcast(seam.from_arrow(session, known)), on=_KEY).drop(_KEY)
 
 
 def check_all_read(rows: int, store: LogStore, splits: Sequence[Split]) -> None:

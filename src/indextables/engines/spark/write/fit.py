@@ -32,6 +32,7 @@ from indextables.core.types import (
     schema_to_json,
 )
 from indextables.engines.spark.jvm.gateway import jvm_tools, quoted
+from indextables.engines.spark.versions import seam
 from indextables.errors import IndexTablesError, PredicateError, SchemaMismatchError
 from indextables.parquet.write.conform import check_fits
 from indextables.parquet.write.write import WriteTarget
@@ -107,7 +108,7 @@ def bad_text(values: Column, kind: DataType) -> Column:
             keys, items = ListType(key), ListType(value)
             parts = [(F.map_keys(values), keys), (F.map_values(values), items)]
         case _:
-            return ~F.is_valid_utf8(values)
+            return ~seam.is_utf8(values)
     return reduce(Column.__or__, (bad_text(*each) for each in parts if has_text(each[1])))
 
 
@@ -287,7 +288,7 @@ def fit_value(values: Column, given: T.StructField, target: Field) -> Column:
     """
     source = _source_field(T.StructField(target.name, given.dataType, given.nullable))
     if isinstance(source, Field) and _can_assign(source.type, target.type):
-        values = fitting(values, values.try_cast(spark_type(target.type)), target.name)
+        values = fitting(values, seam.try_cast(values, spark_type(target.type)), target.name)
         source = replace(source, type=target.type)
     try:
         _check([source], StructType((target,)), merge=False)
@@ -386,7 +387,7 @@ def _assigned(
             columns.append(name)
             fields.append(field)
             continue
-        cast = name.try_cast(spark_type(into.type))
+        cast = seam.try_cast(name, spark_type(into.type))
         columns.append(fitting(name, cast, into.name).alias(field.name))
         fields.append(replace(field, type=into.type))
     return frame.select(columns), fields

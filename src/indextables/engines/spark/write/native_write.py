@@ -25,6 +25,7 @@ from indextables.core.stats.truncate import TruncationMetrics, log_truncation, t
 from indextables.core.types import Field, PrimitiveType
 from indextables.engines.spark.jvm.gateway import jvm_tools, quoted
 from indextables.engines.spark.place.hadoop import HadoopStore, Place
+from indextables.engines.spark.versions import seam
 from indextables.engines.spark.write.fit import nameable, not_null, promises_in_words
 from indextables.engines.spark.write.statistics import fill_gaps, footer_stats
 from indextables.errors import StorageError
@@ -162,7 +163,7 @@ class NativeWriter:
         writer = frame.write.format("parquet").options(**options).mode("errorifexists")
         if partition_by:
             writer = writer.partitionBy(*partition_by)
-        with _same_calendar(frame.sparkSession):
+        with _settings_of_writes(frame.sparkSession):
             writer.save(location)
 
     def new_files(self, target: WriteTarget) -> list[NewFile]:
@@ -173,7 +174,7 @@ class NativeWriter:
         store = self.place.store
         listed = [m for m in store.list(f"{target.directory}/") if m.key.endswith(".parquet")]
         keys = [meta.key for meta in listed]
-        found = footer_stats(self.session, store, keys, target.file_schema, target.stats_columns)
+        found = footer_stats(store, keys, target.file_schema, target.stats_columns)
         stats = dict(zip(keys, found, strict=True))
         for key in [key for key in keys if not stats[key].num_records]:
             del stats[key]  # an empty DataFrame makes a file, but no split
@@ -184,28 +185,27 @@ class NativeWriter:
         return [NewFile(m.key, m.size, m.modified_ms, whole[m.key]) for m in listed if m.key in whole]
 
 
-_CALENDAR: Final = "spark.sql.parquet.datetimeRebaseModeInWrite"
-_AS_IT_IS: Final = "CORRECTED"
 _jobs: Final[Counter[str]] = Counter()
-_settings: Final[dict[str, str]] = {}
+_before: Final[dict[str, dict[str, str]]] = {}
 _jobs_lock: Final = threading.Lock()
 
 
 @contextmanager
-def _same_calendar(session: SparkSession) -> Iterator[None]:
-    """Yields while old dates and times are written as they are, also where a session would move or refuse them.
+def _settings_of_writes(session: SparkSession) -> Iterator[None]:
+    """Yields while dates and times are written as they are, with bounds, whatever the session says of them.
 
-    Spark's writer asks the session alone, not the options of a write. So the setting changes while such a job
+    Spark's writer asks the session for this, not the options of a write. So settings change while such a job
     runs, and back after the last of them.
     """
     number = str(session._jsparkSession.sessionUUID())  # noqa: SLF001
     with _jobs_lock:
-        setting = str(session.conf.get(_CALENDAR))
-        changes = _jobs[number] > 0 or setting.upper() != _AS_IT_IS
+        wanted = seam.settings_of_writes
+        found = {name: str(session.conf.get(name)) for name in wanted}
+        changes = _jobs[number] > 0 or found != wanted
         if changes:
-            _settings.setdefault(number, setting)
+            _before.setdefault(number, found)
             _jobs[number] += 1
-            session.conf.set(_CALENDAR, _AS_IT_IS)
+            _set(session, wanted)
     try:
         yield
     finally:
@@ -213,8 +213,13 @@ def _same_calendar(session: SparkSession) -> Iterator[None]:
             with _jobs_lock:
                 _jobs[number] -= 1
                 if not _jobs[number]:
-                    session.conf.set(_CALENDAR, _settings.pop(number))
+                    _set(session, _before.pop(number))
                     del _jobs[number]
+
+
+def _set(session: SparkSession, settings: Mapping[str, str]) -> None:
+    for name, value in settings.items():
+        session.conf.set(name, value)
 
 
 def _as_directories(frame: DataFrame, target: WriteTarget, more: Sequence[str]) -> DataFrame:
@@ -259,7 +264,7 @@ def _directory_text(column: Field) -> Column:
 
 def _in_utc(values: Column) -> Column:
     epoch = F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'")
-    return F.timestamp_add("MICROSECOND", F.unix_micros(values), epoch)
+    return seam.microseconds_after(epoch, F.unix_micros(values))
 
 
 def _iso(values: Column) -> Column:
