@@ -279,7 +279,7 @@ def test_a_checkpoint_of_a_log_that_was_replaced_is_taken_back():
             self.inner.put(NAMES.commit(1), other.store.get(NAMES.commit(1)))
             super().put(key, data)
 
-    with pytest.raises(LogReplacedError, match="checkpointed"):
+    with pytest.raises(LogReplacedError, match="not in the log any more"):
         handle(Swapping(log.store)).checkpoint()
     assert numbers(handle(log.store).snapshot()) == [50, 51]
     assert NAMES.checkpoint(1) not in {meta.key for meta in log.store.list("")}

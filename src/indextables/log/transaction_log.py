@@ -188,7 +188,9 @@ class TransactionLog:
             keep_removes_after=self._now_ms() - 2 * int(retention),
             width=width,
             form=cast("Format", settings.get(CHECKPOINT_FORMAT)),
-            check=lambda here: self._publisher(width).on(here).check_still(snapshot),
+            check=lambda here, after: (
+                self._publisher(width).on(here).check_has(snapshot, or_nothing=after)
+            ),
         )
         self._follower.exchange(snapshot, written.snapshot)
         return written

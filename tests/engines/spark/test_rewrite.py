@@ -156,6 +156,32 @@ def test_a_read_that_loses_rows_stops_the_delete(spark, path, monkeypatch):
 
     monkeypatch.setattr(rewrite, "native_frame", lossy)
     before, version = files_in(path), it.Table(path).version
-    with pytest.raises(StorageError, match="10 of the 11 rows"):
+    with pytest.raises(StorageError, match="10 of 11 rows"):
         it.Table(path).on(spark).delete("name = 'name 13'")
+    assert files_in(path) == before and it.Table(path).version == version
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE $t SET body = 'new' WHERE name = 'name 13'",
+        "MERGE INTO $t USING (SELECT 13 AS k) ON id = k WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id) VALUES (k)",
+    ],
+)
+def test_a_read_that_loses_rows_stops_an_update_and_a_merge(spark, path, monkeypatch, statement):
+    """The same promise where rows are changed: nothing is replaced, and no file stays behind."""
+    from indextables.engines.spark.change import copies
+
+    native, calls = copies.native_frame, []
+
+    def lossy(*arguments, **options):
+        calls.append(1)
+        frame = native(*arguments, **options)
+        return frame if len(calls) == 1 else frame.where("id <> 21")
+
+    monkeypatch.setattr(copies, "native_frame", lossy)
+    before, version = files_in(path), it.Table(path).version
+    with pytest.raises(StorageError, match="rows of the files to be replaced were read"):
+        spark.sql(statement.replace("$t", f"indextables.`{path}`"))
+    assert len(calls) > 1
     assert files_in(path) == before and it.Table(path).version == version

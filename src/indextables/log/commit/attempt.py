@@ -131,18 +131,18 @@ class Publisher:
         """Returns the same publisher by another way to its log."""
         return replace(self, store=store)
 
-    def check_still(self, snapshot: Snapshot) -> None:
-        """Raises LogReplacedError if the version of this snapshot is another commit by now."""
-        try:
-            if self._owner(self.file(snapshot.version)).commit_id == snapshot.commit_id:
-                return
-        except ObjectNotFoundError:
-            return  # deleted by hand, as commits below a checkpoint may be
-        raise LogReplacedError(
-            f"the log was replaced while version {snapshot.version} was checkpointed",
-            hint="open the table again",
-            version=snapshot.version,
-        )
+    def check_has(self, snapshot: Snapshot, *, or_nothing: bool = False) -> None:
+        """Raises LogReplacedError unless the log has the version of this snapshot, by the same writer.
+
+        With `or_nothing` it is enough that the version is no one else's.
+        """
+        found = self.has(snapshot)
+        if not found and not (found is None and or_nothing):
+            raise LogReplacedError(
+                f"version {snapshot.version} is not in the log any more: the log was replaced, or cleaned up since",
+                hint="open the table again",
+                version=snapshot.version,
+            )
 
     def publish_after(self, base: Snapshot, data: bytes, commit_id: str) -> bool:
         """Returns True if our commit is the version after `base`; False if another one is, or if it is another log.
@@ -158,13 +158,16 @@ class Publisher:
             mine.confirm_parent(base, commit_id)
             return True
 
-    def has(self, snapshot: Snapshot) -> bool:
-        """Returns True if the log has this version, as a commit or as a checkpoint, by the same writer."""
+    def has(self, snapshot: Snapshot) -> bool | None:
+        """Returns True if the log has this version by the same writer, None if it has no such version.
+
+        A checkpoint of the version counts as well as its commit.
+        """
         try:
             owner: CommitInfo | None = self._owner(self.file(snapshot.version))
         except ObjectNotFoundError:
             owner = self._checkpointed_owner(snapshot.version)
-        return owner is not None and owner.commit_id == snapshot.commit_id
+        return None if owner is None else owner.commit_id == snapshot.commit_id
 
     def _owner_once_shown(self, parent: LogFile, base: Snapshot) -> CommitInfo | None:
         """Returns what the version before says of itself; None if it is gone."""

@@ -84,12 +84,12 @@ def write_checkpoint(
     keep_removes_after: int,
     width: int = WIDTH,
     form: Format = "json",
-    check: Callable[[LogStore], None] = lambda _: None,
+    check: Callable[[LogStore, bool], None] = lambda *_: None,
 ) -> Written:
     """Writes a checkpoint and the hint; removes older than `keep_removes_after` (in milliseconds) are left out.
 
-    `check` raises if the log is another one by now. Nothing gets its name in the log before that, but parts, which
-    only count when a checkpoint names them.
+    `check` raises LogReplacedError if the log is another one by now. It is asked before anything gets a name in the log
+    but parts, which count only once a checkpoint names them; and again afterwards, when the log may be cleaned up.
     """
     columnar = form == "parquet" or (form == "auto" and snapshot.num_files > JSON_LIMIT)
     if columnar:
@@ -104,10 +104,10 @@ def write_checkpoint(
     written = Written(snapshot.version, len(data) + size, snapshot.num_files, snapshot, parts)
     key = names.checkpoint(snapshot.version, width)
     with held(store, names.directory) as here:
-        check(here)
+        check(here, False)
         here.put(key, data)
         try:
-            check(here)
+            check(here, True)
         except LogReplacedError:  # by a store that cannot hold a directory
             here.delete(key)
             raise

@@ -22,6 +22,7 @@ from indextables.engines.spark.versions import seam
 from indextables.engines.spark.write.by_key import SparkChange
 from indextables.engines.spark.write.changed_rows import check_one_change_each, kept
 from indextables.engines.spark.write.executor import SparkExecutor
+from indextables.engines.spark.write.file_rows import row_counts
 from indextables.engines.spark.write.native_write import NativeWriter
 from indextables.errors import SchemaEvolutionError
 from indextables.log.commit.intent import CommitPlan, Rewrite
@@ -123,7 +124,8 @@ class CopyPlanner:
         )
         writer = NativeWriter(self.session, self.table.place)
         files = rows_with_places(self.session, self.table.place, snapshot, counted.files).frame
-        return write_copies(writer, changes, counted, files, target)
+        held = sum(row_counts(self.table.place.store, snapshot.splits(counted.files)).values())
+        return write_copies(writer, changes, counted, files, target, held=held)
 
 
 def _metrics(counted: Counted, written: Written, removed: int) -> dict[str, int]:

@@ -65,10 +65,13 @@ def write_copies(
     counted: Counted,
     files: DataFrame,
     target: WriteTarget,
+    *,
+    held: int,
 ) -> Written:
     """Returns the touched `files` with the changes made to their rows, and the new rows.
 
-    What was in one file stays in one file, and in its order: clustered data stays clustered.
+    What was in one file stays in one file, and in its order: clustered data stays clustered. StorageError if
+    not all of the rows that they `held` were read.
     """
     columns = [F.col(quoted(name)) for name in target.schema.names]
     parts = []
@@ -82,4 +85,6 @@ def write_copies(
     if counted.by_action.get("insert"):
         new = changes.where(F.col(ACTION) == "insert")
         parts.append(new.select(*columns, F.lit(_NEW).cast("long").alias(FILE)))
-    return writer.write(reduce(DataFrame.union, parts), target, by=FILE)
+    actions = counted.by_action
+    expected = held - actions.get("delete", 0) + actions.get("insert", 0)
+    return writer.write(reduce(DataFrame.union, parts), target, by=FILE, at_least=expected)

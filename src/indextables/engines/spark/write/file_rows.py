@@ -112,13 +112,13 @@ def check_all_read(rows: int, store: LogStore, splits: Sequence[Split]) -> None:
     """Raises StorageError if these splits have more rows than were read: what replaces them would lose the others."""
     expected = sum(row_counts(store, splits).values())
     if rows < expected:
-        raise fewer_read(rows, expected, len(splits))
+        raise fewer_read(rows, expected)
 
 
-def fewer_read(rows: int, expected: int, files: int) -> StorageError:
+def fewer_read(rows: int, expected: int) -> StorageError:
     """Returns the error of a read that lost rows of files which were to be replaced."""
     return StorageError(
-        f"{rows} of the {expected} rows of {files} files were read, so none of them is replaced",
+        f"{rows} of {expected} rows of the files to be replaced were read, so none of them is replaced",
         hint="Table.check(deep=True) names every file that is damaged",
     )
 

@@ -26,6 +26,7 @@ from indextables.core.types import Field, PrimitiveType
 from indextables.engines.spark.jvm.gateway import jvm_tools, quoted
 from indextables.engines.spark.place.hadoop import HadoopStore, Place
 from indextables.engines.spark.versions import seam
+from indextables.engines.spark.write.file_rows import fewer_read
 from indextables.engines.spark.write.fit import nameable, not_null, promises_in_words
 from indextables.engines.spark.write.statistics import fill_gaps, footer_stats
 from indextables.errors import StorageError
@@ -134,16 +135,21 @@ class NativeWriter:
     place: Place
     options: Mapping[str, str] = field(default_factory=dict)
 
-    def write(self, frame: DataFrame, target: WriteTarget, by: str | None = None) -> Written:
+    def write(
+        self, frame: DataFrame, target: WriteTarget, by: str | None = None, *, at_least: int = 0
+    ) -> Written:
         """Returns the frame (it fits: `fit`) as new splits, durable on return.
 
-        With `by`, no file has rows of two values of that column: `directory_value` tells a file's own.
+        With `by`, no file has rows of two values of that column: `directory_value` tells a file's own. StorageError
+        if there are fewer rows than `at_least`: files that are read to be replaced must not lose one.
         """
         more = () if by is None else (by,)
         with self.directory(target) as location:
             rows = _as_directories(frame, target, more)
             self.run(rows, (*more, *target.partition_columns), location)
             found = self.new_files(target)
+            if (rows_found := sum(file.stats.num_records or 0 for file in found)) < at_least:
+                raise fewer_read(rows_found, at_least)
             values = {file.key: dict(_partition_values(file.key, target, len(more))) for file in found}
             return as_written(found, target, lambda key: values[key])
 

@@ -71,7 +71,7 @@ class Rewrite:
             for number, expected in left.items():
                 found = sum(file.stats.num_records or 0 for file in files.get(number, []))
                 if found < expected:
-                    raise fewer_read(found, expected, 1)
+                    raise fewer_read(found, expected)
         return files
 
     def _rows(self, mask: FileMask) -> DataFrame:
