@@ -127,6 +127,11 @@ TARGET_FILE_SIZE: Final = _option(
     "write.targetFileSize", "a size such as 128MB", _size, "128MB",
     "Size at which a write begins a new split.",
 )  # fmt: skip
+READ_KEEP_ERRORS: Final = _option(
+    "read.keepErrors", _FLAG, _boolean, "true",
+    "Open a split in which a condition is TRUE for no row but may raise an error, as plain Parquet would raise it; "
+    "false: skip it.",
+)  # fmt: skip
 CHANGE_DRIVER_ROWS: Final = _option(
     "change.driverRows", "an integer ≥ 0", _integer(0), "0",
     "Spark: a write by key of at most this many rows is done in the driver's Python; 0: none is.",
@@ -176,6 +181,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
     STATS_COLUMNS,
     FAST_FIELDS,
     TARGET_FILE_SIZE,
+    READ_KEEP_ERRORS,
     CHANGE_DRIVER_ROWS,
     COMMIT_MAX_ATTEMPTS,
     CHECKPOINT_INTERVAL,

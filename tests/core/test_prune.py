@@ -434,3 +434,43 @@ def test_a_table_without_splits_plans_to_nothing():
         Compare("<", N, N),
     ):
         assert may_match(condition, index).tolist() == []
+
+
+def _longs(*pairs, dtype="long"):
+    schema = StructType((Field("a", PrimitiveType(dtype)), Field("b", PrimitiveType(dtype))))
+    stats = [
+        SplitStats(10, {("a",): low, ("b",): 1}, {("a",): high, ("b",): 1}, {("a",): 0, ("b",): 0})
+        for low, high in pairs
+    ]
+    return schema, ColumnStatsIndex(source_of(stats, schema))
+
+
+TOP = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("condition", "sure"),
+    [
+        ("abs(a) >= 0", [True, True, True]),
+        ("a + 1 > 0", [True, True, False]),
+        ("a + 1 > 0 OR a >= 0", [True, True, False]),
+        ("a + 1 > 0 OR b = 1", [True, True, False]),
+        ("b = 1 OR a + b > 5", [True, True, False]),
+        ("NOT (a + 1 <= 0 AND b = 2)", [True, True, False]),
+        ("a % 10 < 10", [True, True, True]),
+        ("a div 10 = 1", [False, True, False]),
+    ],
+)
+def test_every_row_matches_only_where_no_part_of_the_condition_may_raise(condition, sure):
+    """An engine may come to that part first, whatever the other parts are."""
+    schema, index = _longs((0, 9), (10, 19), (5, TOP))
+    bound = bind(parse_predicate(condition), schema)
+    assert must_match(bound, index).tolist() == sure
+
+
+def test_a_split_that_may_only_raise_is_kept_unless_it_is_said_not_to():
+    """The first of the two bounds of the third split has no successor in its type."""
+    schema, index = _longs((0, 9), (10, 19), (TOP, TOP))
+    bound = bind(parse_predicate("a + 1 = 5"), schema)
+    assert prune(bound, index).kept.tolist() == [True, False, True]
+    assert prune(bound, index, keep_errors=False).kept.tolist() == [True, False, False]

@@ -9,9 +9,9 @@ equal tuples: (1, 2) over integers *is* the empty set.
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from itertools import chain, islice
 from operator import lt
@@ -68,8 +68,25 @@ def union(sets: Sequence[Cuts]) -> Cuts:
     >>> union([(1, 3), (3, 5), (9, 10)])
     (1, 5, 9, 10)
     """
-    filled = [cuts for cuts in sets if cuts]
-    return _covered(filled, 1) if filled else EMPTY
+    filled = sorted((cuts for cuts in sets if cuts), key=len, reverse=True)
+    if sum(map(len, filled[1:])) > _FEW:
+        return _covered(filled, 1)
+    found = filled[0] if filled else EMPTY
+    for cuts in filled[1:]:
+        for start, end in zip(cuts[::2], cuts[1::2], strict=True):
+            found = _with_interval(found, start, end)
+    return found
+
+
+_FEW: Final = 16
+"""At most this many cuts are put into a long set one by one."""
+
+
+def _with_interval(cuts: Cuts, start: Cut, end: Cut) -> Cuts:
+    # what ends where this begins, or begins where it ends, becomes one with it
+    before, after = bisect_left(cuts, start), bisect_right(cuts, end)
+    inner = ((start,) if before % 2 == 0 else EMPTY) + ((end,) if after % 2 == 0 else EMPTY)
+    return cuts[:before] + inner + cuts[after:]
 
 
 def intersection(sets: Sequence[Cuts]) -> Cuts:
@@ -213,8 +230,13 @@ def _errors(parts: Sequence[Truth]) -> States:
 
 
 def disjunction(parts: Sequence[Truth]) -> Truth:
-    """Returns the OR of at least one condition on the same column: the dual of AND."""
-    return ~conjunction([~part for part in parts])
+    """Returns the OR of at least one condition on the same column: the dual of AND.
+
+    It may raise where any part may, although another is TRUE: an engine may come to that part first.
+    """
+    found = ~conjunction([~part for part in parts])
+    errors = [part.error for part in parts if not part.error.is_empty]
+    return replace(found, error=any_of(errors)) if errors else found
 
 
 # The values of a type as places on a line, so that every comparison is one of integers or bytes.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,13 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.config import READ_KEEP_ERRORS, Config
 from indextables.core.bind.bind import bind
 from indextables.core.bind.bound import uncoerced
 from indextables.core.domain.column_domain import ColumnDomain
 from indextables.core.expr.evaluate import why_not
 from indextables.core.predicate.nodes import Compare, Literal, Opaque, Over, Predicate, Ref
 from indextables.core.predicate.to_sql import to_sql
-from indextables.core.predicate.tree import fold
+from indextables.core.predicate.tree import fold, is_computed
 from indextables.core.prune.evaluate import Pruned, must_match, prune
 from indextables.core.prune.index import ColumnStatsIndex
 from indextables.core.stats.columns import FileMask
@@ -107,23 +108,26 @@ def plan_files(
     within: FileMask | None = None,
     case_sensitive: bool = False,
     read_optimized: bool = False,
+    settings: Callable[[], Mapping[str, object]] = dict,
 ) -> Plan:
     """Returns the plan for the rows that satisfy `where`, or for all rows if it is None.
 
     `within` are the splits that remain after an engine's own partition filters; the others count as pruned by
-    partition. With `read_optimized` only base files are read, as if no delta file had been written.
+    partition. With `read_optimized` only base files are read, as if no delta file had been written. `settings`
+    gives what goes before the table's own properties.
     """
     started = time.perf_counter()
     bound = _bound(where, snapshot, timezone, case_sensitive=case_sensitive)
+    errors = bound is None or not _is_computed(bound) or _keeps_errors(snapshot, settings())
     slices, wanted = slices_of(snapshot), None
     if slices is None:
-        found = _prune_files(snapshot, bound, within, wanted)
+        found = _prune_files(snapshot, bound, within, wanted, keep_errors=errors)
     elif read_optimized:
         wanted = ~slices.is_delta
-        found = _prune_files(snapshot, bound, within, wanted)
+        found = _prune_files(snapshot, bound, within, wanted, keep_errors=errors)
     else:
         mode = MergeRule.of(snapshot.properties).mode
-        found = prune_slices(slices, snapshot.index(), bound, mode, within=within)
+        found = prune_slices(slices, snapshot.index(), bound, mode, within=within, keep_errors=errors)
     mask, inside = found.files, found.inside
     sizes = snapshot.column("size")
     report = PruneReport(
@@ -142,11 +146,26 @@ def plan_files(
     return Plan(snapshot, bound, mask, found.rows, found.bare, report, read_optimized)
 
 
+def _is_computed(bound: Predicate) -> bool:
+    return fold(bound, lambda node, inner: is_computed(node) or any(inner))
+
+
+def _keeps_errors(snapshot: Snapshot, settings: Mapping[str, object]) -> bool:
+    return Config.of(session=settings, table=snapshot.properties).get(READ_KEEP_ERRORS)
+
+
 def _prune_files(
-    snapshot: Snapshot, bound: Predicate | None, within: FileMask | None, wanted: FileMask | None
+    snapshot: Snapshot,
+    bound: Predicate | None,
+    within: FileMask | None,
+    wanted: FileMask | None,
+    *,
+    keep_errors: bool,
 ) -> PrunedSlices:
     """Returns what is left of the wanted files (None: all), each of which is a slice of its own."""
-    found = _everything(snapshot) if bound is None else prune(bound, snapshot.index())
+    found = _everything(snapshot)
+    if bound is not None:
+        found = prune(bound, snapshot.index(), keep_errors=keep_errors)
     inside = found.kept_by_partition if within is None else found.kept_by_partition & within
     rows = found.kept & inside if wanted is None else found.kept & inside & wanted
     slices = np.zeros(0, np.bool_)

@@ -187,6 +187,7 @@ def prune_slices(
     merge_mode: MergeMode,
     *,
     within: FileMask | None = None,
+    keep_errors: bool = True,
 ) -> PrunedSlices:
     """Returns the slices that may show a row for which the predicate is TRUE, and the files to read.
 
@@ -198,12 +199,15 @@ def prune_slices(
         predicate: The condition, bound to the table's schema; None if all rows are wanted.
         merge_mode: How rows with the same key are merged.
         within: The files whose rows are wanted; delta files outside of it are read for their keys.
+        keep_errors: Whether a file is read in which the condition may raise, and be TRUE for no row.
 
     Returns:
         The slices that are kept and the files to read.
     """
     every = np.ones(index.num_rows, np.bool_)
-    found = Pruned(every, every, ()) if predicate is None else prune(predicate, index)
+    found = Pruned(every, every, ())
+    if predicate is not None:
+        found = prune(predicate, index, keep_errors=keep_errors)
     inside = found.kept_by_partition if within is None else found.kept_by_partition & within
     # A delta file is needed if it may have the key of a row that satisfies the condition, whatever its own
     # row has in the other columns.

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from indextables.core.expr.evaluate import chain_of, range_of, rows_of
 from indextables.core.expr.functions import FUNCTIONS, Range
+from indextables.core.expr.image import Pieces, first_where
 from indextables.core.expr.nodes import Call
 from indextables.core.expr.vectors import column_of, is_text
 from indextables.core.expr.zone_rules import zone_of
@@ -172,3 +173,37 @@ def test_a_range_holds_every_result_of_the_values_between_two_bounds(
 def test_every_function_has_a_sample() -> None:
     """A function that no test tries is not to be trusted."""
     assert {function for function, _ in CASES} == set(FUNCTIONS)
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=10)
+def test_of_thousands_of_pieces_each_is_cut_where_the_wanted_values_begin_and_end(seed: int) -> None:
+    """Pieces that are alike, and pieces that are not; rising and falling ones."""
+    rng = np.random.default_rng(seed)
+    size = rng.integers(1, 50, 300) if seed % 2 else np.full(300, 24)
+    first = np.cumsum(size) - size
+    slope = rng.choice([-3, 1, 1, 7], 300)
+    step = int(rng.choice([1, 5]))
+
+    def f(x: Any) -> Any:
+        at = np.searchsorted(first, x, side="right") - 1
+        return (x - first[at]) // step * slope[at]
+
+    long = space_of(PrimitiveType("long"))
+    pieces = Pieces(long, long, first, first + size - 1, f)
+    xs = np.arange(size.sum())
+    for _ in range(5):
+        start, end = sorted(rng.integers(-60, 60, 2).tolist())
+        cuts = (start, end + 1, end + 5, end + 7)
+        y = f(xs)
+        wanted = ((y >= start) & (y <= end)) | ((y >= end + 5) & (y < end + 7))
+        found = pieces.preimage(States(cuts)).cuts
+        assert [bool(holds(found, x)) for x in xs.tolist()] == wanted.tolist()
+
+
+def test_a_search_crosses_the_whole_of_64_bits() -> None:
+    """The distance of the ends is more than int64 can hold."""
+    low, high = np.array([-(2**63)] * 2), np.array([2**63 - 1] * 2)
+    for wanted in (-(2**63), -5, 0, 7, 2**62 + 3, 2**63 - 1):
+        assert first_where(low, high, lambda x, w=wanted: x >= w) == [wanted] * 2  # type: ignore[misc]
+    assert first_where(low, high, lambda x: x > 2**63 - 1) == [2**63] * 2

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 import indextables as it
 from indextables.engines.spark.scan.scan_report import our_scans
@@ -170,3 +173,71 @@ def test_a_delete_by_a_function_removes_what_it_removes_from_plain_parquet(spark
         )
         spark.sql(f"DELETE FROM indextables.`{path}` WHERE {condition}")
         assert spark.read.format("indextables").load(str(path)).count() == left
+
+
+@pytest.fixture(params=[(), ("id",)], ids=["without a key", "with a key"])
+def hundreds(request, tmp_path):
+    """A table of four files of ten rows, with the ids from 0, 100, 200 and 300 on."""
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("s", pa.string())])
+    table = it.Table.create(tmp_path / "t", schema, record_key=request.param)
+    for start in range(0, 400, 100):
+        ids = list(range(start, start + 10))
+        table.append(pa.table({"id": ids, "s": [f"x{i}" for i in ids]}, schema))
+    return table
+
+
+def test_a_delete_by_a_function_does_not_open_a_file_of_which_every_row_matches(spark, hundreds):
+    """By the statement's own condition; the file that matches in part is written anew, or gets a delta file."""
+    (whole,) = hundreds.plan("id = 205").files
+    (folder := Path(hundreds.uri) / whole.path).write_bytes(b"nobody reads this")
+    done = spark.sql(f"DELETE FROM indextables.`{hundreds.uri}` WHERE id div 100 = 2 OR id + 1 = 305")
+    assert done.collect()[0][0] == 11
+    assert folder.exists()
+    left = [i for start in (0, 100, 300) for i in range(start, start + 10) if i != 304]
+    assert hundreds.scan(columns=["id"]).to_arrow()["id"].to_pylist() == left
+
+
+def test_a_delete_of_nothing_but_whole_files_opens_none(spark, hundreds):
+    """Every row goes, by a function."""
+    for split in hundreds.plan().files:
+        (Path(hundreds.uri) / split.path).write_bytes(b"")
+    done = spark.sql(f"DELETE FROM indextables.`{hundreds.uri}` WHERE abs(id) >= 0")
+    assert done.collect()[0][0] == 40
+    assert hundreds.count() == 0
+
+
+@pytest.mark.parametrize(
+    "condition", ["CAST(s AS INT) = 3 OR id >= 0", "1 / (id - 205) > 5 OR id + 1 > 0"]
+)
+def test_no_file_goes_unseen_where_a_part_of_the_condition_may_raise(
+    spark, configured, hundreds, condition
+):
+    """The DELETE raises as it would over plain Parquet, and no row is gone."""
+    configured("spark.sql.ansi.enabled", "true")
+    with pytest.raises((PySparkException, Py4JJavaError)):
+        spark.sql(f"DELETE FROM indextables.`{hundreds.uri}` WHERE {condition}")
+    assert hundreds.count() == 40
+
+
+def test_a_setting_says_whether_a_possible_error_alone_keeps_a_file(spark, configured, hundreds):
+    """By default a query raises as over plain Parquet; with the setting off, the files that only raise are skipped."""
+    configured("spark.sql.ansi.enabled", "true")
+    frame = spark.read.format("indextables").load(hundreds.uri)
+    condition = "id + 9223372036854775600 = 9223372036854775601 AND id < 400"
+    with pytest.raises((PySparkException, Py4JJavaError)):
+        frame.where(condition).collect()
+    spark.conf.set("spark.indextables.read.keepErrors", "false")
+    try:
+        assert [row.id for row in frame.where(condition).collect()] == [1]
+    finally:
+        spark.conf.unset("spark.indextables.read.keepErrors")
+
+
+def test_a_function_of_a_column_without_any_bounds_keeps_every_file(spark, tmp_path):
+    """An empty table, and one whose column is NULL everywhere, have no place where values are."""
+    table = it.Table.create(tmp_path / "t", pa.schema([("ts", pa.timestamp("us", "UTC"))]))
+    frame = spark.read.format("indextables")
+    assert frame.load(table.uri).where("hour(ts) = 5").count() == 0
+    table.append(pa.table({"ts": pa.array([None, None], pa.timestamp("us", "UTC"))}))
+    assert frame.load(table.uri).where("hour(ts) = 5").count() == 0
+    assert table.scan("hour(ts) = 5").to_arrow().num_rows == 0

@@ -9,9 +9,10 @@ from __future__ import annotations
 import typing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeAlias, assert_never
 
-from indextables.core.expr.evaluate import chain_of
+from indextables.core.expr.evaluate import Chain, chain_of
 from indextables.core.expr.functions import Windows
 from indextables.core.predicate.nodes import (
     And,
@@ -358,8 +359,35 @@ def _over(leaf: Over, view: View, windows_of: WindowsOf) -> Tree:
     chain = None if found is None else chain_of(leaf.expression, windows_of)
     if found is None or chain is None:
         return Atom(leaf, view)
-    true, false, null = (chain.preimage(states) for states in (found.true, found.false, found.null))
-    return Folded(chain.path, view.of(Truth(true, false, null, chain.errors())))
+    return Folded(chain.path, _Preimages(chain, view.of(found)))
+
+
+class _Preimages(Truth):
+    """The truth over a function's argument; each of its sets is found when it is asked for."""
+
+    def __init__(self, chain: Chain, results: Truth) -> None:
+        self.__dict__.update(chain=chain, results=results)
+
+    @cached_property
+    def true(self) -> States:
+        return self._of(self.__dict__["results"].true)
+
+    @cached_property
+    def false(self) -> States:
+        return self._of(self.__dict__["results"].false)
+
+    @cached_property
+    def null(self) -> States:
+        return self._of(self.__dict__["results"].null)
+
+    @cached_property
+    def error(self) -> States:
+        errors: States = self.__dict__["chain"].errors()
+        return errors
+
+    def _of(self, results: States) -> States:
+        found: States = self.__dict__["chain"].preimage(results)
+        return found
 
 
 def truth_over(leaf: Over) -> Truth | None:

@@ -92,8 +92,8 @@ def chain_of(expression: Expression, windows: Callable[[FieldPath], Windows | No
 
 def _through(image: Image, windows: Windows | None) -> Windows | None:
     """Returns where the results of values in these windows are."""
-    if windows is None or not isinstance(image, Pieces) or not len(image.first):
-        return None
+    if not windows or not isinstance(image, Pieces) or not len(image.first):
+        return windows if windows == () else None
     low, high = (np.array(ends, image.first.dtype) for ends in zip(*windows, strict=True))
     least, most, there = image.ranges(low, high)
     found: list[tuple[int, int]] = []

@@ -121,51 +121,76 @@ class Pieces:
         return _cuts(self.first, self.last)
 
     def _values(self, cuts: Cuts) -> Cuts:
-        pairs = list(zip(cuts[::2], cuts[1::2], strict=True))
         low, high = self._ends
-        near = [np.flatnonzero((low <= end - 1) & (high >= start)) for start, end in pairs]
-        if sum(map(len, near)) > _MOST_INTERVALS and len(pairs) > 1:
-            touched = np.unique(np.concatenate(near))
-            return _cuts(self.first[touched], self.last[touched])
-        if not (count := [len(at) for at in near]) or not sum(count):
-            return EMPTY
         dtype = object if _is_wide(self.result) else np.int64
-        starts = np.repeat(np.array([start for start, _ in pairs], dtype), count)
         # the cut 2**63 is no int64
-        mosts = np.repeat(np.array([end - 1 for _, end in pairs], dtype), count)
-        return self._within(np.concatenate(near), starts, mosts)
+        starts, mosts = np.array(cuts[::2], dtype), np.array([end - 1 for end in cuts[1::2]], dtype)
+        # the intervals that a piece touches are neighbours
+        begin = np.searchsorted(mosts, low, side="left")
+        count = np.maximum(np.searchsorted(starts, high, side="right") - begin, 0)
+        if (total := int(count.sum())) > _MOST_INTERVALS and len(starts) > 1:
+            return _cuts(self.first[count > 0], self.last[count > 0])
+        if not total:
+            return EMPTY
+        near = np.repeat(np.arange(len(low)), count)
+        at = np.arange(total) - np.repeat(np.cumsum(count) - count - begin, count)
+        return self._within(near, starts[at], mosts[at])
 
     @cached_property
     def _ends(self) -> tuple[Array, Array]:
         """Returns the least and the greatest value on each piece."""
-        one, two = self.value(self.first), self.value(self.last)
+        one, two = self._at_ends
         return np.minimum(one, two), np.maximum(one, two)
+
+    @cached_property
+    def _at_ends(self) -> tuple[Array, Array]:
+        return self.value(self.first), self.value(self.last)
 
     def _within(self, near: Array, starts: Array, mosts: Array) -> Cuts:
         """Returns where f is from `starts[i]` to `mosts[i]` on the piece `near[i]`, which touches that."""
-        low, high = self._ends
-        first, last = self.first[near].copy(), self.last[near].copy()
-        cut = np.flatnonzero((low[near] < starts) | (high[near] > mosts))
-        if cut.size:
-            begin, stop, start, most = first[cut], last[cut], starts[cut], mosts[cut]
-            rising = self.value(stop) >= self.value(begin)
-
-            def begun(x: Array) -> Any:
-                y = self.value(x)
-                return np.where(rising, y >= start, y <= most)
-
-            def over(x: Array) -> Any:
-                y = self.value(x)
-                return np.where(rising, y > most, y < start)
-
-            first[cut], none = _search(begin, stop, begun)
-            after, to_the_end = _search(begin, stop, over)
-            last[cut] = np.where(to_the_end, stop, after - 1)
-            some = np.ones(len(first), np.bool_)
-            some[cut] = ~none & (to_the_end | (after > first[cut]))
-            first, last = first[some], last[some]
+        one, two = (values[near] for values in self._at_ends)
+        first, last, rising = self.first[near].copy(), self.last[near].copy(), two >= one
+        some = np.ones(len(first), np.bool_)
+        late = np.flatnonzero(np.where(rising, one < starts, one > mosts))
+        if late.size:
+            args = (values[late] for values in (first, last, rising, starts, mosts))
+            first[late], none = self._least(*args)
+            some[late] = ~none
+        early = np.flatnonzero(np.where(rising, two > mosts, two < starts))
+        if early.size:
+            # what is beyond the wanted values, seen from their other side
+            beyond = np.where(rising, mosts + 1, starts - 1)[early]
+            stop, _ = self._least(self.first[near][early], last[early], rising[early], beyond, beyond)
+            last[early] = stop - 1
+        some &= first <= last
+        first, last = first[some], last[some]
         order = np.argsort(first, kind="stable")
         return _cuts(first[order], last[order])
+
+    def _least(
+        self, first: Array, last: Array, rising: Mask, starts: Array, mosts: Array
+    ) -> tuple[Array, Mask]:
+        """Returns the least x from which on f has come to the wanted values, and whether there is none."""
+
+        def begun(x: Array, of: Array) -> Any:
+            y = self.value(x)
+            return np.where(rising[of], y >= starts[of], y <= mosts[of])
+
+        if len(first) <= _FEW_PIECES:
+            return _search(first, last, begun)
+        # many pieces are often alike: a guess is checked, and only where it is wrong something is searched for
+        every = np.arange(len(first))
+        like, _ = _search(first[:1], last[:1], begun)
+        found, known = first.copy(), np.zeros(len(first), np.bool_)
+        for guess in (first + (starts - self.value(first)), first + (like - first[:1])):
+            tried = np.clip(guess, first, last)
+            before = np.where(tried > first, tried - 1, first)
+            right = begun(tried, every) & ((tried == first) | ~begun(before, every))
+            found, known = np.where(right & ~known, tried, found), known | right
+        none, rest = np.zeros(len(first), np.bool_), np.flatnonzero(~known)
+        if rest.size:
+            found[rest], none[rest] = _search(first[rest], last[rest], lambda x, of: begun(x, rest[of]))
+        return found, none
 
     # Rows and ranges.
 
@@ -236,24 +261,45 @@ def _is_wide(space: Ordinals) -> bool:
     return bool(space.kind == "decimal" and space.universe[1] > 2**63)
 
 
-def _search(first: Array, last: Array, holds: Callable[[Array], Mask]) -> tuple[Array, Mask]:
+_FEW_PIECES: Final = 64
+_TRIED_AT_ONCE: Final = 128
+"""A call of numpy takes no longer for this many values than for one."""
+
+
+def _search(first: Array, last: Array, holds: Callable[[Array, Array], Mask]) -> tuple[Array, Mask]:
     """Returns for each pair the least x from first to last that holds, and whether there is none.
 
-    Where one holds, all after it must, up to the last.
+    Where one holds, all after it must, up to the last. `holds` is given each x with the number of its pair.
+    A few pairs are not halved but cut into many parts at a time.
     """
-    low, high = first, last
-    while (open_ := low < high).any():
-        # the sum of two int64 may be none
-        middle = (low >> 1) + (high >> 1) + (low & high & 1)
-        yes = holds(middle)
-        high = np.where(open_ & yes, middle, high)
-        low = np.where(open_ & ~yes, middle + 1, low)
-    return low, ~holds(low)
+    low, high, count = first, last, len(first)
+    parts = max(2, _TRIED_AT_ONCE // count)
+    steps, row = np.arange(1, parts), np.arange(count)
+    of = np.repeat(row, parts - 1)
+    while (low < high).any():
+        tried = _places_between(low, high, steps, parts)
+        below = parts - 1 - holds(tried.ravel(), of).reshape(tried.shape).sum(axis=1)
+        found, passed = below < parts - 1, below > 0
+        high = np.where(found, tried[row, np.minimum(below, parts - 2)], high)
+        low = np.where(passed, np.minimum(tried[row, np.maximum(below - 1, 0)] + 1, high), low)
+    return low, ~holds(low, row)
+
+
+def _places_between(low: Array, high: Array, steps: Array, parts: int) -> Array:
+    """Returns for each pair the places that cut what lies between its two into these many parts."""
+    if low.dtype == object:
+        return low[:, None] + (high - low)[:, None] * steps // parts
+    # the distance of two int64 is an uint64; what is added to the lower one wraps to the right place
+    size, turns = (high - low).view(np.uint64)[:, None], steps.astype(np.uint64)
+    if parts == 2:
+        return low[:, None] + (size >> np.uint64(1)).view(np.int64)
+    whole, rest = size // np.uint64(parts), size % np.uint64(parts)
+    return low[:, None] + (whole * turns + rest * turns // np.uint64(parts)).view(np.int64)
 
 
 def first_where(first: Array, last: Array, holds: Callable[[Array], Mask]) -> list[int]:
     """Returns for each pair the least x from first to last that holds, else the one after the last."""
-    low, none = _search(first, last, holds)
+    low, none = _search(first, last, lambda x, _: holds(x))
     return [int(x) + int(missing) for x, missing in zip(low.tolist(), none.tolist(), strict=True)]
 
 

@@ -210,16 +210,23 @@ class IntBounds:
     lo: Integers
     hi: Integers
     _sorted: tuple[Integers, Ladder] | None = field(default=None, init=False)
+    _ends: tuple[int, int] | None = field(default=None, init=False)
+    """The least and the greatest of all bounds."""
 
     def overlap(self, cuts: Cuts) -> FileMask:
         """Returns True where some value between the bounds is in the set."""
         # The last cut of `long` is 2**63, which int64 has no room for: compare with closed ends.
         if len(cuts) > 2 * _FEW:
             return self._search(np.array(cuts[::2], np.int64), _closed(cuts))
-        hit = np.zeros(len(self.lo), np.bool_)
+        hit = None
+        if self._ends is None:
+            self._ends = (int(self.lo.min()), int(self.hi.max())) if len(self.lo) else (0, -1)
+        least, most = self._ends
         for start, end in zip(cuts[::2], cuts[1::2], strict=True):
-            hit |= (self.lo <= end - 1) & (self.hi >= start)
-        return hit
+            if end > least and start <= most:
+                touched = (self.lo <= end - 1) & (self.hi >= start)
+                hit = touched if hit is None else hit | touched
+        return np.zeros(len(self.lo), np.bool_) if hit is None else hit
 
     def _search(self, starts: Integers, ends: Integers) -> FileMask:
         if self._sorted is None:

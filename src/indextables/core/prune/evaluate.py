@@ -44,10 +44,15 @@ def may_match(bound: Predicate, index: ColumnStatsIndex) -> FileMask:
 
 
 def must_match(bound: Predicate, index: ColumnStatsIndex) -> FileMask:
-    """Returns one bit per split: True only if every row of that split satisfies the predicate."""
+    """Returns one bit per split: True only if every row of that split satisfies the predicate.
+
+    Where some part may raise, no row is sure: an engine may come to that part first.
+    """
     tree = correlate(bound, index.space, index.windows)
     # An AND may be something else than TRUE if any part may; an OR only if all parts may.
     other = _reduce(tree, lambda leaf: _not_true(leaf, index), _any, _all)
+    if (errors := _reduce(tree, lambda leaf: _may_raise(leaf, index), _some, _some)) is not None:
+        other = other | errors
     return ~(other & index.may_have_rows)
 
 
@@ -72,15 +77,18 @@ class Pruned:
     """The columns whose statistics were asked, partition columns left out."""
 
 
-def prune(bound: Predicate, index: ColumnStatsIndex) -> Pruned:
-    """Returns which splits are kept, which of them partition values alone would keep, and who was asked."""
+def prune(bound: Predicate, index: ColumnStatsIndex, *, keep_errors: bool = True) -> Pruned:
+    """Returns which splits are kept, which of them partition values alone would keep, and who was asked.
+
+    A split in which the predicate may raise, and be TRUE for no row, is kept only with `keep_errors`.
+    """
     tree = correlate(bound, index.space, index.windows)
     everything = np.ones(index.num_rows, np.bool_)
     asked: dict[FieldPath, None] = {}
 
     def by_all(leaf: _Leaf) -> FileMask:
         asked.update(dict.fromkeys(_columns(leaf)))
-        return _true(leaf, index)
+        return _true(leaf, index, keep_errors=keep_errors)
 
     def by_partition(leaf: _Leaf) -> FileMask:
         is_known = all(map(index.is_partition, _columns(leaf)))
@@ -111,10 +119,12 @@ def overlaps(path: FieldPath, states: States, index: ColumnStatsIndex) -> FileMa
     return hit
 
 
-def _true(leaf: _Leaf, index: ColumnStatsIndex) -> FileMask:
+def _true(leaf: _Leaf, index: ColumnStatsIndex, *, keep_errors: bool = True) -> FileMask:
     if isinstance(leaf, Folded):
-        return overlaps(leaf.path, leaf.truth.needed, index)
-    return _atom(leaf, index).needed
+        wanted = leaf.truth.needed if keep_errors else leaf.truth.true
+        return overlaps(leaf.path, wanted, index)
+    found = _atom(leaf, index)
+    return found.needed if keep_errors else found.true
 
 
 def _not_true(leaf: _Leaf, index: ColumnStatsIndex) -> FileMask:
@@ -123,13 +133,25 @@ def _not_true(leaf: _Leaf, index: ColumnStatsIndex) -> FileMask:
     return _atom(leaf, index).not_surely_true
 
 
+def _may_raise(leaf: _Leaf, index: ColumnStatsIndex) -> FileMask | None:
+    if isinstance(leaf, Folded):
+        return None if leaf.truth.error.is_empty else overlaps(leaf.path, leaf.truth.error, index)
+    if isinstance(leaf.leaf, Opaque):
+        return np.ones(index.num_rows, np.bool_)
+    return _atom(leaf, index).error
+
+
+def _some(masks: Sequence[FileMask | None]) -> FileMask | None:
+    known = [mask for mask in masks if mask is not None]
+    return _any(known) if known else None
+
+
 def _masks(leaf: _Leaf, index: ColumnStatsIndex) -> Masks:
     if isinstance(leaf, Atom):
         return _atom(leaf, index)
     truth = leaf.truth
     true, false, null = (overlaps(leaf.path, s, index) for s in (truth.true, truth.false, truth.null))
-    error = None if truth.error.is_empty else overlaps(leaf.path, truth.error, index)
-    return Masks(true, false, null, error)
+    return Masks(true, false, null, _may_raise(leaf, index))
 
 
 def _atom(atom: Atom, index: ColumnStatsIndex) -> Masks:

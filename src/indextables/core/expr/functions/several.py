@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import reduce
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -84,8 +85,17 @@ def _float_rows(
     return Vector(found.type, found.values, found.null, nan, found.error)
 
 
-def ranges_of_two(op: Callable[[Any, Any], Any]) -> Callable[[Site, Sequence[Range]], Range | None]:
-    """Returns the bounds of an operation that is monotone in each argument: it is extreme at the corners."""
+Corner: TypeAlias = tuple[int, int]
+"""Which end of each argument, 0 being its least value."""
+_EVERY: Final = ((0, 0), (0, 1), (1, 0), (1, 1))
+
+
+def ranges_of_two(
+    op: Callable[[Any, Any], Any],
+    least: Sequence[Corner] = _EVERY,
+    most: Sequence[Corner] = _EVERY,
+) -> Callable[[Site, Sequence[Range]], Range | None]:
+    """Returns the bounds of an operation that is monotone in each argument: it is extreme at these corners."""
 
     def ranges(site: Site, parts: Sequence[Range]) -> Range | None:
         one, two = parts
@@ -96,8 +106,14 @@ def ranges_of_two(op: Callable[[Any, Any], Any]) -> Callable[[Site, Sequence[Ran
             return Range(site.result, low, high, value, null, nan | one.nan | two.nan, error)
         if not is_integer(site.result):
             return None
-        low, high, outside = _integer_corners(site, one, two, op)
-        null, error = _with_outside(site.mode, outside, null, error)
+        with np.errstate(all="ignore"):
+            ends = [
+                reduce(join, [op((one.low, one.high)[i], (two.low, two.high)[j]) for i, j in corners])
+                for join, corners in ((np.minimum, least), (np.maximum, most))
+            ]
+        low, high, outside = _inside_type(site, ends, one, two, op)
+        if outside is not None:
+            null, error = _with_outside(site.mode, outside, null, error)
         return Range(site.result, low, high, value, null, np.zeros_like(null), error)
 
     return ranges
@@ -113,16 +129,21 @@ def _corners(op: Callable[[Any, Any], Any], one: Any, two: Any) -> list[Array]:
     return [op(a, b) for a in one for b in two]
 
 
-def _integer_corners(
-    site: Site, one: Range, two: Range, op: Callable[[Any, Any], Any]
-) -> tuple[Array, Array, Mask]:
+def _inside_type(
+    site: Site, ends: Sequence[Array], one: Range, two: Range, op: Callable[[Any, Any], Any]
+) -> tuple[Array, Array, Mask | None]:
+    """Returns the bounds of integers, and where a result may leave its type; None: nowhere."""
+    low, high = ends
     least, beyond = site.space.universe
+    if len(low):
+        # of the bounds of all splits together, in Python's integers
+        whole = _corners(op, *([int(r.low.min()), int(r.high.max())] for r in (one, two)))
+        if least <= min(whole) and max(whole) < beyond:
+            return low, high, None
     with np.errstate(all="ignore"):
-        found = _corners(op, (one.low, one.high), (two.low, two.high))
         rough = _corners(op, *((r.low.astype(float), r.high.astype(float)) for r in (one, two)))
-    low, high = np.minimum.reduce(found), np.maximum.reduce(found)
     # near the end of 64 bits the products and sums themselves are not to be trusted
-    far = np.maximum.reduce([abs(number) for number in rough]) >= 2.0**62
+    far = reduce(np.maximum, [abs(number) for number in rough]) >= 2.0**62
     outside = far | (low < least) | (high > beyond - 1)
     return np.where(outside, least, low), np.where(outside, beyond - 1, high), outside
 
@@ -133,8 +154,8 @@ def _float_corners(
     sides = [[floats_of(end, space_of(r.type)) for end in (r.low, r.high)] for r in (one, two)]
     with np.errstate(all="ignore"):
         found = _corners(op, *sides)
-    nan = np.logical_or.reduce([np.isnan(number) for number in found])
-    low, high = np.minimum.reduce(found), np.maximum.reduce(found)
+    nan = reduce(np.logical_or, [np.isnan(number) for number in found])
+    low, high = reduce(np.minimum, found), reduce(np.maximum, found)
     infinite = np.float32(np.inf) if site.result == PrimitiveType("float") else np.inf
     low, high = np.where(nan, -infinite, low), np.where(nan, infinite, high)
     return float_ordinals(low, site.space), float_ordinals(high, site.space), nan

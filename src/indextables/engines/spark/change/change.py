@@ -32,6 +32,7 @@ from indextables.ops.delete_overwrite import Condition, delete
 from indextables.ops.shared.commit import CommitResult, commit, config_for, write_target
 from indextables.parquet.write.write import Written
 from indextables.plan.merge_rule import RECORD_KEY
+from indextables.plan.slices import shown_records
 
 _logger: Final = logging.getLogger(__name__)
 _COUNTS: Final = {
@@ -97,7 +98,8 @@ class CopyPlanner:
     def __call__(self, snapshot: Snapshot) -> CommitPlan:
         """Returns the removes and adds that turn this snapshot into the one asked for."""
         reading = Reading(self.session, self.table, snapshot, self.plan)
-        places = rows_with_places(self.session, self.table.place, snapshot)
+        gone = reading.whole
+        places = rows_with_places(self.session, self.table.place, snapshot, ~gone)
         whole = replace(places, frame=reading.named(places.frame))
         with narrowed(reading, whole) as few:
             rows, clauses = few.reading.changes(few.target)
@@ -107,13 +109,14 @@ class CopyPlanner:
                     changes = check_one_change_each(found, few.target, clauses)
                 counted = Counted.of(changes, snapshot)
                 written = self._written(snapshot, changes, counted)
-        removed = snapshot.subset(counted.files).column("key").to_pylist()
+        removed = snapshot.subset(counted.files | gone).column("key").to_pylist()
         return CommitPlan(
             Rewrite(reading.where),
             reading.operation,
             (*(Remove(key) for key in removed), *written.adds),
             parameters=reading.shown,
-            metrics=_metrics(counted, written, len(removed)) | few.metrics,
+            metrics=_metrics(counted, written, len(removed), shown_records(snapshot, gone) or 0)
+            | few.metrics,
         )
 
     def _written(self, snapshot: Snapshot, changes: DataFrame, counted: Counted) -> Written:
@@ -128,14 +131,14 @@ class CopyPlanner:
         return write_copies(writer, changes, counted, files, target, held=held)
 
 
-def _metrics(counted: Counted, written: Written, removed: int) -> dict[str, int]:
+def _metrics(counted: Counted, written: Written, removed: int, gone: int) -> dict[str, int]:
     changed = {action: counted.by_action.get(action, 0) for action in ("update", "delete", "insert")}
     output = written.metrics.get("numOutputRows", 0)
     return {
         **written.metrics,
         "numRemovedFiles": removed,
         "numUpdatedRows": changed["update"],
-        "numDeletedRows": changed["delete"],
+        "numDeletedRows": changed["delete"] + gone,
         "numInsertedRows": changed["insert"],
         "numCopiedRows": output - changed["update"] - changed["insert"],
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
+import numpy as np
 import orjson
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -14,6 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from indextables.core.bind.bind import bind
 from indextables.core.predicate.nodes import Constant, Predicate
 from indextables.core.predicate.tree import fold, is_computed
+from indextables.core.prune.evaluate import must_match
+from indextables.core.stats.columns import FileMask, as_array, is_null
 from indextables.engines.spark.change.clauses import Scopes, merge_clauses, update_clause
 from indextables.engines.spark.jvm.gateway import column_of, each, jvm_tools
 from indextables.engines.spark.place.tables_and_options import SHORT_NAME, SparkTable
@@ -25,6 +28,7 @@ from indextables.engines.spark.write.changed_rows import IN_SOURCE, Clause, Targ
 from indextables.errors import PredicateError, UnknownColumnError
 from indextables.log.state.snapshot import Snapshot
 from indextables.parquet.read.row_filter import is_evaluable
+from indextables.plan.slices import whole_slices
 
 _LOGICAL: Final = "org.apache.spark.sql.catalyst.plans.logical"
 
@@ -134,6 +138,18 @@ class Reading:
         if self.operation == "MERGE" or self.where is None or not is_evaluable(self.where):
             return False
         return not fold(self.where, lambda node, below: is_computed(node) or any(below))
+
+    @cached_property
+    def whole(self) -> FileMask:
+        """Returns the files that a DELETE removes without opening them: each row matches, and none may raise.
+
+        The proof is of the statement's own condition, not of what a scan is handed; how many rows go is known.
+        """
+        nowhere = np.zeros(self.snapshot.num_files, np.bool_)
+        if self.operation != "DELETE" or self.where is None:
+            return nowhere
+        counted = ~is_null(as_array(self.snapshot.index().source.num_records()))
+        return whole_slices(self.snapshot, must_match(self.where, self.snapshot.index()) & counted)
 
     @cached_property
     def where(self) -> Predicate | None:

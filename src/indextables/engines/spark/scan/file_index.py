@@ -10,7 +10,7 @@ import hashlib
 import logging
 import threading
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from weakref import WeakSet
@@ -160,6 +160,8 @@ class NativeScan:
     """The table's directory as Hadoop writes it."""
     subset: Subset | None = None
     """Which of the version's files are read; None if all of them are."""
+    settings: Callable[[], Mapping[str, object]] = dict
+    """Returns the settings of the session that reads."""
 
     @property
     def snapshot(self) -> Snapshot:
@@ -238,7 +240,9 @@ class NativeScan:
         self.snapshot.check_parquet()
         where = And(tuple(conditions)) if conditions else None
         # Catalyst spells columns as the table does, so `a` and `A` may be two columns
-        return plan_files(self.snapshot, where, within=within, case_sensitive=True)
+        return plan_files(
+            self.snapshot, where, within=within, case_sensitive=True, settings=self.settings
+        )
 
     def _readable(self, condition: Predicate) -> Predicate:
         try:

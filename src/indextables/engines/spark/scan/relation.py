@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Final
 
 import numpy as np
@@ -26,6 +26,7 @@ from indextables.engines.spark.jvm.gateway import (
     string_map,
 )
 from indextables.engines.spark.place.hadoop import Place
+from indextables.engines.spark.place.tables_and_options import settings_of
 from indextables.engines.spark.scan.file_index import NativeScan, Subset, TableFileIndex, register
 from indextables.engines.spark.scan.file_list import ALL_FILES, ANY_NAME, AS_STORED, FileList
 from indextables.engines.spark.scan.partition_rows import FILE, SEQ, SLICE, Lineage
@@ -56,7 +57,8 @@ def native_frame(
     tools = jvm_tools()
     serve_callbacks(tools.gateway)
     files = _files(session, snapshot, place.root, subset)
-    scan = register(NativeScan(snapshot, files, place.location, place.root, subset))
+    settings = partial(settings_of, session)
+    scan = register(NativeScan(snapshot, files, place.location, place.root, subset, settings))
     # Nullable, whatever the table says: a column newer than a file is NULL there, and Spark would fold
     # `z IS NULL` to FALSE.
     partition_schema = nullable_schema(tools, schema_to_json(files.partition_columns))

@@ -183,7 +183,7 @@ class SparkChange:
             removed = removed.dropDuplicates([*target.identity])
         return replace(self.computed(with_moves(removed, metadata), part), inserted_keys=new_keys)
 
-    def shown_rows(self, snapshot: Snapshot) -> int | None:
+    def shown_rows(self, snapshot: Snapshot) -> int:
         """Returns how many rows this version shows."""
         return table_frame(self.writer.session, self.writer.place, snapshot).count()
 
