@@ -1,6 +1,7 @@
 """Writes what Spark answers for the samples of every function of the table, at the edges of its argument's type.
 
-    python scripts/spark_answers.py      one or two minutes; writes tests/core/expr/answers/<version>.parquet
+    python scripts/spark_answers.py            two minutes; writes tests/core/expr/answers/<version>.parquet
+    python scripts/spark_answers.py sqrt abs   asks only for these functions; the answers of others stay
 
 The newest version of Spark stands there whole. For an older one that is installed instead, only what differs from
 the newest is written. `tests/core/expr/test_spark_answers.py` holds the rows of each function against it without a JVM.
@@ -11,7 +12,7 @@ from __future__ import annotations
 import random
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,6 +68,9 @@ def sql_of(call: Call) -> str:
     if call.function == "add_micros":
         assert isinstance(call.arguments[1], Literal)
         return f"({inner[0]} + INTERVAL '{Decimal(call.arguments[1].value) / 1_000_000}' SECOND)"
+    if call.function == "add_months_to_time":
+        assert isinstance(call.arguments[1], Literal)
+        return f"({inner[0]} + INTERVAL '{call.arguments[1].value}' MONTH)"
     if call.mode is Mode.TRY and call.function != "cast":
         return f"{_TRY[call.function]}({', '.join(inner)})"
     return _SPARK.value(call)
@@ -168,12 +172,13 @@ class Asker:
         ]
 
 
-def ask(spark: SparkSession, folder: Path) -> list[dict[str, Any]]:
-    """Returns the rows of the fixture."""
+def ask(spark: SparkSession, folder: Path, functions: Sequence[str]) -> list[dict[str, Any]]:
+    """Returns the rows of the fixture, of these functions or of all."""
     asker, rows = Asker(spark, folder), []
     by_argument: dict[DataType, list[Case]] = {}
     for case in cases():
-        by_argument.setdefault(case.argument, []).append(case)
+        if not functions or case.function in functions:
+            by_argument.setdefault(case.argument, []).append(case)
     for argument, asked in by_argument.items():
         values = values_of(argument)
         frame = asker.frame(argument, values)
@@ -207,6 +212,18 @@ def ask(spark: SparkSession, folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
+def merged(before: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the rows of before with those of the same functions, or arguments, replaced."""
+    asked = {row.get("function") for row in new} - {None}
+    known = {row["argument"] for row in before if not row["function"]}
+    values = [row for row in new if not row.get("function") and row["argument"] not in known]
+    return [
+        *(row for row in before if row["function"] not in asked),
+        *values,
+        *(row for row in new if row.get("function")),
+    ]
+
+
 def main() -> int:
     """Writes the answers of the Spark that is installed."""
     version = ".".join(pyspark.__version__.split(".")[:2])
@@ -221,9 +238,11 @@ def main() -> int:
     }.items():
         spark.conf.set(name, value)
     with tempfile.TemporaryDirectory() as folder:
-        rows = ask(spark, Path(folder))
+        rows = ask(spark, Path(folder), sys.argv[1:])
     spark.stop()
     FOLDER.mkdir(exist_ok=True)
+    if sys.argv[1:]:
+        rows = merged(pq.read_table(FOLDER / f"{version}.parquet").to_pylist(), rows)
     if version != NEWEST:
         known = pq.read_table(FOLDER / f"{NEWEST}.parquet").to_pylist()
         rows = [row for row in rows if row not in known]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 from decimal import Decimal
@@ -10,6 +11,7 @@ from typing import Any
 from indextables.core.bind.values import typed
 from indextables.core.expr.functions import FUNCTIONS
 from indextables.core.expr.nodes import Call, Expression, Literal, Ref
+from indextables.core.states import States, holds, space_of
 from indextables.core.types import INTEGERS, DataType, DecimalType, PrimitiveType
 
 _TYPES = (PrimitiveType, DecimalType)
@@ -203,3 +205,55 @@ def edges(dtype: DataType, rng: random.Random) -> list[Any]:
 
 def _decimal(unscaled: int, scale: int) -> Decimal:
     return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
+
+
+def is_among(outcome: Any, states: States) -> bool:
+    """Returns whether an outcome is one of these states."""
+    if outcome == "null":
+        return states.null
+    if outcome == "nan":
+        return states.nan
+    return outcome != "error" and holds(states.cuts, outcome)
+
+
+def state_of(value: Any, dtype: DataType) -> Any:
+    """Returns a physical value as its ordinal, or 'null' or 'nan'."""
+    if value is None:
+        return "null"
+    if isinstance(value, float) and math.isnan(value):
+        return "nan"
+    return space_of(dtype).ordinal(value)
+
+
+def wanted_among(outcomes: list[Any], result: DataType, rng: random.Random) -> States:
+    """Returns some states, the cuts near outcomes."""
+    space = space_of(result)
+    known = sorted({o for o in outcomes if not isinstance(o, str)})
+    first, end = space.universe
+    cuts = set()
+    for _ in range(rng.choice((2, 2, 4))):
+        cut = rng.choice([first, end, *known]) if known else rng.choice([first, end])
+        if isinstance(cut, int):
+            cut = min(max(cut + rng.choice((-1, 0, 0, 1)), first), end)
+        cuts.add(cut)
+    ordered = sorted(cuts)
+    return States(
+        tuple(ordered[: len(ordered) // 2 * 2]),
+        rng.random() < 0.5,
+        space.values.nan and rng.random() < 0.5,
+    )
+
+
+def windows_over(ordinals: list[int], rng: random.Random) -> tuple[tuple[int, int], ...]:
+    """Returns a few intervals that hold these ordinals."""
+    if not ordinals:
+        return ()
+    cuts = sorted({0, len(ordinals), *(rng.randrange(len(ordinals) + 1) for _ in range(3))})
+    parts = [ordinals[a:b] for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
+    found: list[tuple[int, int]] = []
+    for part in parts:
+        if found and part[0] <= found[-1][1]:
+            found[-1] = (found[-1][0], part[-1])
+        else:
+            found.append((part[0], part[-1]))
+    return tuple(found)

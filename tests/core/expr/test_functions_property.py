@@ -20,7 +20,7 @@ from indextables.core.expr.zone_rules import zone_of
 from indextables.core.expr.zones import Zone
 from indextables.core.states import States, holds, space_of
 from indextables.core.types import DataType, DecimalType, PrimitiveType
-from support.expressions import edges, samples
+from support.expressions import edges, is_among, samples, state_of, wanted_among, windows_over
 
 ZONES = ("UTC", "America/New_York", "Asia/Kathmandu", "America/Havana")
 CASES = list(samples())
@@ -49,40 +49,6 @@ def _outcomes(call: Call, values: list[Any], dtype: DataType) -> list[Any]:
     return found
 
 
-def _is_in(outcome: Any, states: States) -> bool:
-    if outcome == "null":
-        return states.null
-    if outcome == "nan":
-        return states.nan
-    return outcome != "error" and holds(states.cuts, outcome)
-
-
-def _state(value: Any, dtype: DataType) -> Any:
-    if value is None:
-        return "null"
-    if isinstance(value, float) and math.isnan(value):
-        return "nan"
-    return space_of(dtype).ordinal(value)
-
-
-def _wanted(outcomes: list[Any], result: DataType, rng: random.Random) -> States:
-    space = space_of(result)
-    known = sorted({o for o in outcomes if not isinstance(o, str)})
-    first, end = space.universe
-    cuts = set()
-    for _ in range(rng.choice((2, 2, 4))):
-        cut = rng.choice([first, end, *known]) if known else rng.choice([first, end])
-        if isinstance(cut, int):
-            cut = min(max(cut + rng.choice((-1, 0, 0, 1)), first), end)
-        cuts.add(cut)
-    ordered = sorted(cuts)
-    return States(
-        tuple(ordered[: len(ordered) // 2 * 2]),
-        rng.random() < 0.5,
-        space.values.nan and rng.random() < 0.5,
-    )
-
-
 @pytest.mark.parametrize(("function", "sample"), CASES, ids=lambda case: str(case)[:60])
 @settings(max_examples=max(4, settings.default.max_examples // 10))
 @given(seed=st.integers(0, 2**32))
@@ -94,39 +60,25 @@ def test_a_preimage_holds_every_value_that_leads_to_a_wanted_result(
     call, dtype = _drawn(function, sample, rng)
     values = edges(dtype, rng)
     outcomes = _outcomes(call, values, dtype)
-    states = [_state(value, dtype) for value in values]
+    states = [state_of(value, dtype) for value in values]
     ordinals = sorted(s for s in states if not isinstance(s, str))
-    windows = None if is_text(dtype) or rng.random() < 0.2 else _windows(ordinals, rng)
+    windows = None if is_text(dtype) or rng.random() < 0.2 else windows_over(ordinals, rng)
     chain = chain_of(call, lambda _: windows)
     if chain is None:
         return
     assert call.type is not None
     for _ in range(5):
-        wanted = _wanted(outcomes, call.type, rng)
+        wanted = wanted_among(outcomes, call.type, rng)
         found, errors = chain.preimage(wanted), chain.errors()
         for state, outcome, value in zip(states, outcomes, values, strict=True):
             if outcome == "error":
-                assert _is_in(state, errors), (value, "raises")
+                assert is_among(state, errors), (value, "raises")
                 continue
-            inside = _is_in(state, found)
-            if _is_in(outcome, wanted):
+            inside = is_among(state, found)
+            if is_among(outcome, wanted):
                 assert inside, (value, outcome, wanted)
-            elif chain.exact and not _is_in(state, errors):
+            elif chain.exact and not is_among(state, errors):
                 assert not inside or _is_outside(state, windows), (value, outcome, wanted)
-
-
-def _windows(ordinals: list[int], rng: random.Random) -> tuple[tuple[int, int], ...]:
-    if not ordinals:
-        return ()
-    cuts = sorted({0, len(ordinals), *(rng.randrange(len(ordinals) + 1) for _ in range(3))})
-    parts = [ordinals[a:b] for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
-    found: list[tuple[int, int]] = []
-    for part in parts:
-        if found and part[0] <= found[-1][1]:
-            found[-1] = (found[-1][0], part[-1])
-        else:
-            found.append((part[0], part[-1]))
-    return tuple(found)
 
 
 def _is_outside(state: Any, windows: Any) -> bool:

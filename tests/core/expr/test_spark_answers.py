@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib.util
+import random
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from indextables.core.expr.evaluate import rows_of
+from indextables.core.expr.evaluate import chain_of, range_of, rows_of
+from indextables.core.expr.functions import Range
 from indextables.core.expr.nodes import Call, Literal, Ref
 from indextables.core.expr.vectors import column_of, is_text
 from indextables.core.states import space_of
 from indextables.core.expr.zone_rules import zone_of
-from indextables.core.types import PrimitiveType, type_name
+from indextables.core.types import DecimalType, PrimitiveType, is_float, type_name
+from support.expressions import is_among, state_of, wanted_among, windows_over
 from support.pages import ROOT
 
 # Zones whose clocks change every year are known up to here; a scan refuses later times there by an error, and no
@@ -76,7 +81,12 @@ def _own(case: Any, values: list[Any]) -> list[str] | None:
 
 
 def _is_beyond(case: Any, value: Any) -> bool:
-    """Whether a date or time is so late that a zone with changing clocks does not know it."""
+    """Whether a date or time is so late that a zone with changing clocks does not know it, or no time at all."""
+    if case.function == "from_unixtime" and value is not None:
+        # Spark wraps around where the microseconds leave 64 bits
+        return not -(9 * 10**12) < value < 9 * 10**12 or (
+            case.call.zone.known_until is not None and value // 86_400 > _KNOWN_UNTIL
+        )
     if case.call.zone.known_until is None:
         return False
     unit = 1 if type_name(case.argument) == "date" else 86_400_000_000
@@ -112,6 +122,52 @@ def test_the_rows_of_a_function_are_sparks(case):
         and not (mine == "error" and (_is_beyond(case, value) or _is_odd(case, value)))
     ]
     assert not wrong, f"{len(wrong)} of {len(values)}: {wrong[:5]}"
+
+
+def _outcome(case: Any, text: str) -> Any:
+    """Returns an answer of Spark as an ordinal, or 'null', 'nan', 'error'."""
+    if text in {"null", "error", "nan"}:
+        return text
+    space, dtype = space_of(case.call.type), case.call.type
+    if is_text(dtype):
+        return space.ordinal(text[1:])
+    if dtype == PrimitiveType("boolean"):
+        return int(text == "True")
+    read = Decimal if isinstance(dtype, DecimalType) else float if is_float(dtype) else int
+    return space.ordinal(read(text))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: " ".join(_key(case))[:70])
+def test_no_preimage_and_no_range_leaves_out_what_spark_answers(case):
+    """Values whose answer is wanted are in the preimage; between two values no answer lies outside the range."""
+    rng = random.Random(repr(_key(case)))
+    dtype, values = case.argument, PROGRAM.values_of(case.argument)
+    outcomes = [_outcome(case, text) for text in CALLS[_key(case)]["answers"]]
+    states = [state_of(value, dtype) for value in values]
+    ordinals = sorted(s for s in states if not isinstance(s, str))
+    for windows in (None, None if is_text(dtype) else windows_over(ordinals, rng)):
+        chain = chain_of(case.call, lambda _, w=windows: w)
+        if chain is None:
+            continue
+        wanted = wanted_among(outcomes, case.call.type, rng)
+        found, errors = chain.preimage(wanted), chain.errors()
+        for state, outcome in zip(states, outcomes, strict=True):
+            if outcome == "error":
+                assert is_among(state, errors), state
+            elif is_among(outcome, wanted):
+                assert is_among(state, found), (state, outcome, wanted)
+    if is_text(dtype) or (isinstance(dtype, DecimalType) and dtype.precision > 18):
+        return
+    pairs = sorted((s, o) for s, o in zip(states, outcomes, strict=True) if not isinstance(s, str))
+    part = pairs[(start := rng.randrange(len(pairs))) : start + rng.choice((2, 5, 1000))]
+    low, high = np.array([part[0][0]]), np.array([part[-1][0]])
+    yes, no = np.array([True]), np.array([False])
+    known = range_of(case.call, lambda ref: Range(dtype, low, high, yes, no, no, no))
+    for state, outcome in part if known is not None else ():
+        if isinstance(outcome, str):
+            assert getattr(known, outcome)[0], (state, outcome)
+        else:
+            assert known.low[0] <= outcome <= known.high[0], (state, outcome)
 
 
 def test_a_midnight_that_happens_twice_is_truncated_to_the_one_with_its_own_offset():

@@ -214,9 +214,8 @@ class Values:
         if kind == PrimitiveType("date") and whole_days.value:
             return self._call(Call("date_add", ()), [value, typed(Literal(micros.value // DAY))])
         if months.value:
-            return Unknown(
-                "a time and months", tuple(refs_of(value)), "it falls back at the ends of months"
-            )
+            number = Literal(months.value, PrimitiveType("integer"))
+            return self._call(Call("add_months_to_time", ()), [value, number])
         if kind == PrimitiveType("date"):
             value = self.cast(value, PrimitiveType("timestamp"))
         return self._call(Call("add_micros", ()), [value, Literal(micros.value, PrimitiveType("long"))])

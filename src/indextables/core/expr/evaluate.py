@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.core.expr.functions import FUNCTIONS, VARYING, Blur, Range, Site, Windows, images_of
+from indextables.core.expr.functions.spelled import Spelled
 from indextables.core.expr.image import Image, Mask, Pieces, reaches
 from indextables.core.expr.nodes import Call, Expression, Literal, Ref, Unknown
 from indextables.core.expr.vectors import Vector, is_text, vector_of
@@ -153,6 +154,8 @@ def _apply(call: Call, vectors: Sequence[Vector]) -> Vector | None:
 
 
 def _through_rows(image: Image, vector: Vector) -> Vector | None:
+    if isinstance(image, Spelled):
+        return image.rows(vector)
     if isinstance(image, Blur):
         return None if image.f is None else replace(vector, values=image.f(vector.values))
     if not isinstance(image, Pieces) or not len(image.first):

@@ -42,7 +42,7 @@ _SAME_NAMES: Final = (
     *("unix_millis", "unix_micros", "unix_date", "date_from_unix_date", "timestamp_seconds"),
     *("timestamp_millis", "timestamp_micros", "abs", "floor", "ceil", "round", "pmod", "negative"),
     *("lower", "upper", "length", "trim", "ltrim", "rtrim", "substring", "left", "concat", "coalesce"),
-    *("nullif", "greatest", "least", "unix_timestamp"),
+    *("nullif", "greatest", "least", "unix_timestamp", "date_format", "from_unixtime"),
 )
 _NAMES: Final[Mapping[str, str]] = {
     **{name.upper(): name for name in _SAME_NAMES},

@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from indextables.core.expr.functions import arithmetic, cast, dialects, rounding, text, time
+from indextables.core.expr.functions import (
+    arithmetic,
+    cast,
+    dialects,
+    rounding,
+    spelled,
+    text,
+    time,
+)
 from indextables.core.expr.functions.function import VARYING, Blur, Function, Range, Site, Windows
 from indextables.core.expr.image import Image
 
@@ -14,7 +22,7 @@ __all__ = ["FUNCTIONS", "VARYING", "Blur", "Function", "Range", "Site", "Windows
 
 FUNCTIONS: Final[Mapping[str, Function]] = {
     function.name: function
-    for family in (cast, arithmetic, rounding, time, text, dialects)
+    for family in (cast, arithmetic, rounding, time, text, spelled, dialects)
     for function in family.FUNCTIONS
 }
 """Every function that is known, by its name: Spark's name where Spark has one, words where it has none."""

@@ -22,11 +22,13 @@ from indextables.core.expr.functions.number_types import (
     DOUBLE,
     INT,
     LONG,
+    as_decimal,
     binary,
     integral,
     is_integer,
     number,
     product_type,
+    quotient_type,
     same_integer,
     sum_type,
 )
@@ -171,8 +173,36 @@ def _product(site: Site) -> Sequence[Image] | None:
     return one_image(affine(site, k, 0))
 
 
+_MOST_SCALE: Final = 39
+"""Digits after the point that Spark computes of a quotient of decimals before it rounds to the result's type."""
+
+
+def _decimal_quotient(site: Site, divisor: int, one: DecimalType, two: DecimalType) -> Sequence[Image]:
+    assert isinstance(site.result, DecimalType)
+    up, down = 10 ** (two.scale + _MOST_SCALE), abs(divisor) * 10**one.scale
+    sign, rest = (1 if divisor > 0 else -1), 10 ** (_MOST_SCALE - site.result.scale)
+    return (bounded(site, lambda x: half_up(half_up(sign * x * up, down), rest)),)
+
+
+def _quotient_result(types: Sequence[DataType], constants: Sequence[Any]) -> DataType | None:
+    """Returns the type of a quotient of decimals, in which a constant integer has just its own digits."""
+    sizes = [
+        DecimalType(len(str(abs(constant))), 0) if isinstance(constant, int) else as_decimal(kind)
+        for kind, constant in zip(types, constants, strict=True)
+    ]
+    one, two = sizes
+    if one is None or two is None or not any(isinstance(kind, DecimalType) for kind in types):
+        return None
+    return quotient_type(one, two)
+
+
 def _quotient(site: Site) -> Sequence[Image] | None:
     k, is_first = _constant(site)
+    one, two = site.types
+    if isinstance(site.result, DecimalType):
+        if is_first or not k or not (isinstance(one, DecimalType) and isinstance(two, DecimalType)):
+            return None
+        return _decimal_quotient(site, _unscaled(k, two), one, two)
     if not is_float(site.result) or not np.isfinite(k):
         return None
     k_number = _as_number(k, site.result)
@@ -295,12 +325,17 @@ FUNCTIONS: Final = (
     ),
     Function(
         "/",
-        binary(None, fraction=True),
+        binary(quotient_type, fraction=True),
         _quotient,
         rows_of_two(lambda a, b: a / b, divides=True),
         ranges_of_quotient,
         ALL_MODES,
-        samples=((DOUBLE, 3.0), (DOUBLE, -0.5), (10.0, DOUBLE)),
+        samples=(
+            *((DOUBLE, 3.0), (DOUBLE, -0.5), (10.0, DOUBLE)),
+            *((_MONEY, Literal(Decimal(k), DecimalType(3, 1))) for k in ("33.0", "-10.7")),
+            (DecimalType(38, 10), Literal(Decimal(7), DecimalType(1, 0))),
+        ),
+        result=_quotient_result,
     ),
     Function(
         "div", integral, _whole_quotient, modes=ALL_MODES, samples=((LONG, 7), (LONG, -3), (LONG, -1))

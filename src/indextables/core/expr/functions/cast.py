@@ -28,6 +28,7 @@ from indextables.core.expr.functions.instants import (
 )
 from indextables.core.expr.functions.number_types import ALL_MODES, as_decimal, is_integer
 from indextables.core.expr.functions.rounding import double_to_integer
+from indextables.core.expr.functions.spelled import spelled
 from indextables.core.expr.image import Array, Image, Outcome, Pieces
 from indextables.core.expr.nodes import Mode
 from indextables.core.expr.vectors import float_ordinals, floats_of
@@ -49,6 +50,8 @@ def _cast(site: Site) -> Sequence[Image] | None:
     source, target = site.types[0], site.result
     if source == target:
         return (whole(site, lambda x: x),)
+    if target == PrimitiveType("string") and (steps := spelled(source, site.zone)) is not None:
+        return steps
     if target == PrimitiveType("string") or source == PrimitiveType("binary"):
         return (Blur(site.argument, site.space, (b"", TOP)),)
     if source == PrimitiveType("string"):
@@ -178,7 +181,7 @@ _PAIRS: Final = (
     *(("boolean", b) for b in ("integer", "double")),
     ("timestamp", "long"),
     *(("string", b) for b in ("integer", "long", "double", "boolean", "date", "timestamp")),
-    *((a, "string") for a in ("long", "date", "boolean")),
+    *((a, "string") for a in ("byte", "long", "date", "boolean", "timestamp", "timestamp_ntz")),
 )
 
 _DECIMALS: Final = (

@@ -64,6 +64,12 @@ def product_type(one: DecimalType, two: DecimalType) -> DecimalType:
     return _adjusted(one.precision + two.precision + 1, one.scale + two.scale)
 
 
+def quotient_type(one: DecimalType, two: DecimalType) -> DecimalType:
+    """Returns the type of a quotient of decimals."""
+    scale = max(6, one.scale + two.precision + 1)
+    return _adjusted(one.precision - one.scale + two.scale + scale, scale)
+
+
 def binary(
     decimal: Callable[[DecimalType, DecimalType], DecimalType] | None, *, fraction: bool = False
 ) -> Callable[[Sequence[DataType], DataType | None], Signature | None]:

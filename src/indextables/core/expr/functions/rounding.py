@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any, Final
 
 import numpy as np
@@ -111,7 +112,7 @@ def _round_result(types: Sequence[DataType], constants: Sequence[Any]) -> DataTy
 
 
 def _rounded(site: Site) -> Sequence[Image] | None:
-    """Returns the image of `round(x, n)`; of a double only to whole numbers: further on Spark goes by how Java prints it."""
+    """Returns the image of `round(x, n)`; of a double by the digits it is printed with."""
     places = site.constants[1] if len(site.constants) > 1 else 0
     if site.varying != 0 or places is None or abs(places) > 40:
         return None
@@ -127,6 +128,8 @@ def _rounded(site: Site) -> Sequence[Image] | None:
             return (bounded(site, lambda x: half_up(x * up, down) * lift * wider),)
         case PrimitiveType("double") if places == 0:
             return float_images(site, half_away)
+        case PrimitiveType("double"):
+            return float_images(site, lambda x: _half_up_as_printed(x, places))
         case kind if is_integer(kind):
             unit = 10 ** max(-places, 0)
             if unit == 1:
@@ -136,6 +139,23 @@ def _rounded(site: Site) -> Sequence[Image] | None:
             )
         case _:
             return None
+
+
+_DIGITS: Final = Context(prec=1000)
+
+
+def _half_up_as_printed(numbers: Any, places: int) -> Any:
+    """Returns doubles rounded as decimals of the digits they are printed with, halves away from zero."""
+    given = np.ravel(numbers).astype(np.float64)
+    scaled = abs(given) * 10.0 ** min(places, 22)
+    # far from a half, and small enough, the nearest whole number is sure, and dividing it rounds but once
+    sure = (abs(scaled % 1 - 0.5) > 1e-4) & (scaled < 2.0**36) & (0 < places <= 22)
+    found = np.where(sure, np.copysign(np.floor(scaled + 0.5) / 10.0 ** min(places, 22), given), given)
+    step = Decimal(1).scaleb(-places, _DIGITS)
+    for at in np.flatnonzero(~sure & np.isfinite(given)).tolist():
+        exact = Decimal(repr(float(given[at])))
+        found[at] = float(exact.quantize(step, ROUND_HALF_UP, _DIGITS))
+    return found.reshape(np.shape(numbers))
 
 
 def half_away(x: Any) -> Any:
@@ -168,6 +188,6 @@ FUNCTIONS: Final = (
         result=_round_result,
         images=_rounded,
         modes=ALL_MODES,
-        samples=((DOUBLE,), (LONG, -2), (_INT, 1)),
+        samples=((DOUBLE,), (DOUBLE, 1), (DOUBLE, 2), (DOUBLE, -2), (LONG, -2), (_INT, 1)),
     ),
 )

@@ -1,4 +1,4 @@
-"""Casts of text to values and of values to text, on rows: each distinct text is read once."""
+"""Casts of text to values, on rows: each distinct text is read once."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.core.expr.datetimes import date_text, parse_date, parse_timestamp
+from indextables.core.expr.datetimes import parse_date, parse_timestamp
 from indextables.core.expr.functions.function import VARYING, Site
 from indextables.core.expr.functions.number_types import is_integer
 from indextables.core.expr.nodes import Mode
-from indextables.core.expr.vectors import Vector, is_text
+from indextables.core.expr.vectors import Vector
 from indextables.core.expr.zones import Zone
 from indextables.core.states import Ordinals, space_of
 from indextables.core.types import DataType, DecimalType, PrimitiveType
@@ -38,11 +37,9 @@ _Read = Callable[[str], Any]
 
 
 def rows(site: Site, vectors: Sequence[Vector]) -> Vector | None:
-    """Returns the rows of a cast from or to text; None for those only an engine knows."""
+    """Returns the rows of a cast from text; None for those only an engine knows."""
     if site.constants != (VARYING,):
         return None
-    if site.result == PrimitiveType("string"):
-        return _to_text(vectors[0], site.result)
     if site.types[0] != PrimitiveType("string"):
         return None
     read = _reader(site.result, site.zone)
@@ -137,19 +134,3 @@ def _instant(text: str, zone: Zone) -> int | None:
     if until is not None and not -until < found.micros < until:
         return None
     return int(zone.to_instant(np.array([found.micros]))[0])
-
-
-def _to_text(values: Vector, result: DataType) -> Vector | None:
-    if is_text(values.type):
-        return None
-    match values.type:
-        case _ if is_integer(values.type):
-            texts = pc.cast(pa.array(values.values, pa.int64()), pa.string())
-        case PrimitiveType("boolean"):
-            texts = pc.if_else(pa.array(values.values != 0), "true", "false")
-        case PrimitiveType("date"):
-            distinct, at = np.unique(values.values, return_inverse=True)
-            texts = pa.array([date_text(int(day)) for day in distinct], pa.string()).take(pa.array(at))
-        case _:
-            return None
-    return Vector(result, texts, values.null, np.zeros_like(values.null), values.error)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -307,12 +309,15 @@ def _months_added(site: Site) -> Sequence[Image] | None:
     if site.varying != 0 or abs(k) > 12 * 10_000:
         return None
 
-    def f(days: Array) -> Array:
-        month = months(days)
-        first, after = first_of_month(month + k), first_of_month(month + k + 1)
-        return np.minimum(first + days - first_of_month(month), after - 1)
+    later = partial(_months_later, k=k)
+    return (_inside_calendar(site, later, margin=400 + 31 * abs(k)),)
 
-    return (_inside_calendar(site, f, margin=400 + 31 * abs(k)),)
+
+def _months_later(days: Array, k: int) -> Array:
+    """Returns days some months later: of a month that is too short the last day."""
+    month = months(days)
+    first, after = first_of_month(month + k), first_of_month(month + k + 1)
+    return np.minimum(first + days - first_of_month(month), after - 1)
 
 
 def _interval_signature(types: Sequence[DataType], _: DataType | None) -> Signature | None:
@@ -343,6 +348,57 @@ def _interval_added(site: Site) -> Sequence[Image] | None:
     starts = np.concatenate([zone.starts, *arrivals]) if days else zone.starts[:1]
     ends = pieces_between(starts, first, last)
     return (Pieces(site.argument, site.space, *ends, f, anything=beyond(first, last)),)
+
+
+def _months_to_time_signature(types: Sequence[DataType], _: DataType | None) -> Signature | None:
+    kind, count = types
+    return ((kind, _INT), kind) if kind in _TIMES and count in _INTEGERS else None
+
+
+def _months_to_time(site: Site) -> Sequence[Image] | None:
+    """Returns times with months added on the clock, each day of the last ones of a month on its own.
+
+    Of a month that is too short several days become the last one, and the time of day begins again.
+    """
+    k = site.constants[1]
+    if site.varying != 0 or abs(k) > 12 * 1000:
+        return None
+    zone = site.zone if site.types[0] == TIMESTAMP else UTC
+    first, last = known_span(zone)
+    margin = (31 * abs(k) + 31) * MICROS_OF_DAY
+    first, last = first + margin, last - margin
+
+    def f(x: Array) -> Array:
+        offsets = zone.offset_at(x)
+        days, clock = np.divmod(x + offsets, MICROS_OF_DAY)
+        return zone.to_instant(_months_later(days, k) * MICROS_OF_DAY + clock, offsets)
+
+    def starts(low: int, high: int) -> Array:
+        ends = np.array([low, high]) // MICROS_OF_DAY
+        begin, stop = months(ends + np.array([-2, 2])).tolist()
+        firsts = first_of_month(np.arange(begin, stop + 2))
+        days = (firsts[:, None] + np.array([-3, -2, -1, 0])) * MICROS_OF_DAY
+        # what comes out of an hour that clocks skip falls back, too
+        gaps = zone.local_starts[1:][zone.offsets[1:] > zone.offsets[:-1]]
+        day, clock = np.divmod(gaps, MICROS_OF_DAY)
+        out = (_months_later(day, -k)[:, None] + np.arange(4)) * MICROS_OF_DAY + clock[:, None]
+        local = np.concatenate([days.ravel(), out.ravel()])
+        cuts = np.concatenate([(local[:, None] - np.unique(zone.offsets)).ravel(), zone.starts])
+        return np.append([low], np.unique(cuts[(cuts > low) & (cuts <= high)]))
+
+    ends = np.array([first]), np.array([last])
+    known = Pieces(site.argument, site.argument, *ends, lambda x: x, anything=beyond(first, last))
+    a_day = 4 * len(np.unique(zone.offsets)) / 30
+    count = lambda low, high: (high - low) / MICROS_OF_DAY * a_day  # noqa: E731
+    return (known, periodic(_within_span(site, first, last), starts, f, site.space.universe, count))
+
+
+def _within_span(site: Site, first: int, last: int) -> Site:
+    """Returns the same call where values are only within a span."""
+    if site.windows is None:
+        return site
+    cut = ((max(low, first), min(high, last)) for low, high in site.windows)
+    return replace(site, windows=tuple(pair for pair in cut if pair[0] <= pair[1]))
 
 
 # Numbers of seconds, and back
@@ -440,6 +496,13 @@ FUNCTIONS: Final = (
         samples=((DATE, Literal(100, DATE)), (Literal(100, DATE), DATE), (DATE, DATE)),
     ),
     Function("add_months", _months_signature, _months_added, samples=((DATE, 1), (DATE, -13))),
+    Function(
+        "add_months_to_time",
+        _months_to_time_signature,
+        _months_to_time,
+        zoned=True,
+        samples=tuple((kind, k) for kind in _TIMES for k in (1, -1, 12, -25)),
+    ),
     Function("add_micros", _interval_signature, _interval_added, zoned=True, samples=_INTERVALS),
     Function(
         "unix_timestamp", _unix_signature, _seconds(1_000_000, truncates=True), samples=((TIMESTAMP,),)

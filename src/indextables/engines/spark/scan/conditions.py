@@ -14,12 +14,10 @@ from typing import Any, Final, TypeAlias
 
 from py4j.protocol import Py4JError
 
-from indextables.core.expr.nodes import Expression, Mode, call, refs_of
 from indextables.core.predicate.like import like
 from indextables.core.predicate.nodes import (
     RESULT,
     And,
-    BoolRef,
     Call,
     Compare,
     CompareOp,
@@ -39,22 +37,35 @@ from indextables.core.predicate.nodes import (
     over,
 )
 from indextables.core.predicate.regex import matches
-from indextables.core.predicate.tree import columns_of
 from indextables.core.types import (
-    DataType,
     DecimalType,
     Field,
-    FieldPath,
     PrimitiveType,
     StructType,
     can_widen,
     is_float,
     is_orderable,
-    path_text,
     schema_from_json,
 )
-from indextables.engines.spark.scan.functions import Interval, cast_of, function_of, interval_of
-from indextables.engines.spark.scan.literals import literal_of, values_of_set
+from indextables.engines.spark.scan.functions import cast_of, function_of, interval_of
+from indextables.engines.spark.scan.literals import (
+    literal_of,
+    tuple_of,
+    tuples_of_set,
+    values_of_set,
+)
+from indextables.engines.spark.scan.parts import (
+    Column,
+    Part,
+    Tuple,
+    columns_in,
+    condition_of,
+    is_truth,
+    side_of,
+    text_of,
+    type_of,
+    value_of,
+)
 from indextables.errors import SchemaError
 
 _BOOLEAN: Final = PrimitiveType("boolean")
@@ -71,24 +82,6 @@ _PREFIX: Final = "org.apache.spark.sql.catalyst.expressions."
 _TEXT_LIMIT: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column or nested field as Catalyst names it, with the type the filter sees it in."""
-
-    ref: Ref
-    field: Field
-    cast: DataType | None = None
-    """The type it is compared in, where Spark casts it to one that keeps its order."""
-
-    @property
-    def type(self) -> DataType:
-        """Returns the type of the constants it is compared with."""
-        return self.cast or self.field.type
-
-
-_Part: TypeAlias = Column | Literal | Call | Unknown | Interval | Predicate
-"""What a node means to the one above it; an Opaque may stand for a value that cannot be read, too."""
-
 Node: TypeAlias = Mapping[str, Any]
 
 
@@ -100,7 +93,7 @@ class _Frame:
     index: int
     kind: str
     missing: int
-    parts: list[_Part] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
 
 
 def to_predicate(expression: Any) -> Predicate:
@@ -112,7 +105,7 @@ def to_predicate(expression: Any) -> Predicate:
         nodes = json.loads(expression.toJSON())
     except (Py4JError, ValueError) as e:
         return Opaque(str(expression.toString())[:_TEXT_LIMIT], why=f"Spark cannot print it: {e}")
-    return _condition(_read(nodes, expression))
+    return condition_of(_read(nodes, expression))
 
 
 def has_subquery(nodes: Sequence[Node]) -> bool:
@@ -124,7 +117,7 @@ def has_subquery(nodes: Sequence[Node]) -> bool:
     )
 
 
-def _read(nodes: Sequence[Node], expression: Any) -> _Part:
+def _read(nodes: Sequence[Node], expression: Any) -> Part:
     """Returns one pass over the pre-order list with a stack of open nodes: no tree is too deep."""
     if has_subquery(nodes):
         # Catalyst counts the nodes of a subquery's plan too; the JSON does not.
@@ -147,7 +140,7 @@ def _read(nodes: Sequence[Node], expression: Any) -> _Part:
     return Opaque("an expression that ends too early")
 
 
-def _combine(frame: _Frame, expression: Any) -> _Part:
+def _combine(frame: _Frame, expression: Any) -> Part:
     """Returns the meaning of a node whose children are read; Opaque where there is none for us."""
     try:
         part = _READERS.get(frame.kind, _function)(frame, expression)
@@ -163,93 +156,20 @@ def _combine(frame: _Frame, expression: Any) -> _Part:
 _CHOICES: Final = frozenset({"If", "CaseWhen", "Coalesce"})
 
 
-def _function(frame: _Frame, expression: Any) -> _Part | None:
+def _function(frame: _Frame, expression: Any) -> Part | None:
     """Returns a function of the table; None where this is none, or stands on what is not understood."""
-    parts = [_value(part) for part in frame.parts]
+    parts = [value_of(part) for part in frame.parts]
     if any(part is None or isinstance(part, Unknown) for part in parts):
         return None
-    types = [_type_of(part) for part in frame.parts]
+    types = [type_of(part) for part in frame.parts]
     jvm = lambda: _jvm_node(frame, expression)  # noqa: E731
     return function_of(frame.kind, frame.node, parts, types, jvm)  # type: ignore[arg-type]
 
 
-def _value(part: _Part) -> Expression | Interval | None:
-    """Returns what a part is as an argument of a function; None for what is not understood."""
-    match part:
-        case Column(ref, Field(type=source), cast) as column:
-            if not is_orderable(source, column.field.metadata):
-                return None
-            return ref if cast is None else call("cast", ref, type=cast, mode=Mode.LEGACY)
-        case Opaque():
-            return None
-        case _:
-            return part
-
-
-def _type_of(part: _Part) -> DataType | None:
-    match part:
-        case Column() | Literal() | Call():
-            return part.type
-        case _:
-            return None
-
-
-def _side(part: _Part) -> Ref | Call | Literal | None:
-    """Returns a part as a side of a comparison."""
-    found = _value(part)
-    return found if isinstance(found, Ref | Call | Literal) else None
-
-
 def _opaque(frame: _Frame) -> Opaque:
-    inner = ", ".join(_text(part) for part in frame.parts)
+    inner = ", ".join(text_of(part) for part in frame.parts)
     text = f"{frame.kind.lower()}({inner})"[:_TEXT_LIMIT]
-    return Opaque(text, _columns(frame.parts), why="statistics cannot answer it")
-
-
-def _text(part: _Part) -> str:
-    match part:
-        case Column(ref):
-            return path_text(ref.path)
-        case Literal(value):
-            return "NULL" if value is None else repr(value)
-        case Opaque(text):
-            return text
-        case Call(function, arguments):
-            return f"{function}({', '.join(_text(argument) for argument in arguments)})"  # type: ignore[arg-type]
-        case Ref(path):
-            return path_text(path)
-        case _:
-            return type(part).__name__.lower()
-
-
-def _columns(parts: Sequence[_Part]) -> tuple[FieldPath, ...]:
-    found: dict[FieldPath, None] = {}
-    for part in parts:
-        match part:
-            case Column(ref):
-                found[ref.path] = None
-            case Literal() | Interval():
-                continue
-            case Call() | Unknown():
-                found.update(dict.fromkeys(refs_of(part)))
-            case _:
-                found.update(dict.fromkeys(columns_of(part)))
-    return tuple(found)
-
-
-def _condition(part: _Part) -> Predicate:
-    """Returns the part in a place where Catalyst wants a boolean."""
-    match part:
-        case Column(ref) as column:
-            return BoolRef(ref) if column.type == _BOOLEAN else Opaque(path_text(ref.path), (ref.path,))
-        case Literal(value):
-            return Constant(value) if value is None or isinstance(value, bool) else Opaque(repr(value))
-        case Call() | Unknown():
-            return over(part, BoolRef)
-        case Interval():
-            return Opaque("an interval")
-        case _:
-            return part
+    return Opaque(text, columns_in(frame.parts), why="statistics cannot answer it")
 
 
 # --- columns and values
@@ -269,7 +189,7 @@ _FILE_METADATA: Final = frozenset(
 )
 
 
-def _attribute(frame: _Frame, expression: Any) -> _Part | None:
+def _attribute(frame: _Frame, expression: Any) -> Part | None:
     node = frame.node
     # Every column of such a relation is nullable, and JSON does not show an attribute's metadata.
     is_suspect = not node["nullable"] or node["name"].lower() in _FILE_METADATA
@@ -280,7 +200,7 @@ def _attribute(frame: _Frame, expression: Any) -> _Part | None:
     return Column(Ref((found.name,)), found)
 
 
-def _struct_field(frame: _Frame, _: Any) -> _Part | None:
+def _struct_field(frame: _Frame, _: Any) -> Part | None:
     match frame.parts:
         case [Column(Ref(path), Field(type=StructType(fields)), cast=None)]:
             # The ordinal counts the fields of this (pruned) struct, not those of the table's.
@@ -294,17 +214,17 @@ def _struct_field(frame: _Frame, _: Any) -> _Part | None:
 _LONG_AS_DOUBLE: Final = (PrimitiveType("long"), PrimitiveType("double"))
 
 
-def _cast(frame: _Frame, expression: Any) -> _Part | None:
+def _cast(frame: _Frame, expression: Any) -> Part | None:
     """Returns a column under a cast that keeps its order, or the function `cast` of any other value."""
     simple = _simple_cast(frame)
     if simple is not None:
         return simple
     target = _field_from_json(json.dumps({"name": "cast", "type": frame.node["dataType"]}))
-    value = _side(frame.parts[0])
+    value = side_of(frame.parts[0])
     if value is None or target.metadata:
         return None
     jvm = lambda: _jvm_node(frame, expression)  # noqa: E731
-    return cast_of(value, _type_of(frame.parts[0]), target.type, frame.node, jvm)  # type: ignore[return-value]
+    return cast_of(value, type_of(frame.parts[0]), target.type, frame.node, jvm)  # type: ignore[return-value]
 
 
 def _simple_cast(frame: _Frame) -> Column | None:
@@ -324,10 +244,18 @@ def _simple_cast(frame: _Frame) -> Column | None:
     return Column(ref, source, target.type) if is_simple and keeps_order else None
 
 
-def _literal(frame: _Frame, expression: Any) -> _Part | None:
+def _literal(frame: _Frame, expression: Any) -> Part | None:
     if (interval := interval_of(frame.node)) is not None:
         return interval
+    if isinstance(frame.node["dataType"], dict):
+        literals = tuple_of(_jvm_node(frame, expression))
+        return None if literals is None else Tuple(literals)
     return literal_of(frame.node, lambda: _jvm_node(frame, expression))
+
+
+def _struct(frame: _Frame, _: Any) -> Part | None:
+    """Returns the values of a struct that the query makes; its names are every other part."""
+    return Tuple(tuple(frame.parts[1::2]))
 
 
 def _jvm_node(frame: _Frame, expression: Any) -> Any:
@@ -357,9 +285,11 @@ def _is_among(column: Column, constant: Literal) -> bool:
     return constant.type == column.type and _is_comparable(column)
 
 
-def _compare(frame: _Frame, _: Any) -> _Part | None:
+def _compare(frame: _Frame, _: Any) -> Part | None:
     op = _COMPARISONS[frame.kind]
     match frame.parts:
+        case [Tuple(), Tuple()] if op in {"=", "<=>"}:
+            return _equal_tuples(*frame.parts)
         case [Column() as left, Column() as right] if _is_exact(left) and _is_exact(right):
             return Compare(op, left.ref, right.ref) if left.type == right.type else None
         case [Column() | Call() as left, Column() | Call() as right]:
@@ -373,26 +303,35 @@ def _compare(frame: _Frame, _: Any) -> _Part | None:
         case [Column() | Literal() | Opaque(), _] | [_, Column() | Opaque()]:
             return None
         case [condition, Literal(True)] if op == "<=>":  # what is left of CASE WHEN p THEN true …
-            return IsTrue(_condition(condition))
+            return IsTrue(condition_of(condition))
         case [condition, Literal(False)] if op == "<=>":
-            return IsTrue(Not(_condition(condition)))
+            return IsTrue(Not(condition_of(condition)))
         case _:
             return None
 
 
-def _compare_values(op: CompareOp, left: _Part, right: _Part) -> Predicate | None:
-    one, two = _side(left), _side(right)
+def _compare_values(op: CompareOp, left: Part, right: Part) -> Predicate | None:
+    one, two = side_of(left), side_of(right)
     return None if one is None or two is None else Compare(op, one, two)
 
 
-def _equal(one: _Part, two: _Part) -> Predicate | None:
+def _equal_tuples(one: Part, two: Part) -> Predicate | None:
+    """Returns whether tuples are the same: a NULL in one is equal to a NULL in the other."""
+    if not (isinstance(one, Tuple) and isinstance(two, Tuple)) or len(one.parts) != len(two.parts):
+        return None
+    pairs = zip(one.parts, two.parts, strict=True)
+    same = [_equal(a, b, "EqualNullSafe") for a, b in pairs]
+    return None if any(part is None for part in same) else And(tuple(same))  # type: ignore[arg-type]
+
+
+def _equal(one: Part, two: Part, kind: str = "EqualTo") -> Predicate | None:
     """Returns whether a value equals one of a list."""
-    frame = _Frame({}, 0, "EqualTo", 0, [one, two])
+    frame = _Frame({}, 0, kind, 0, [one, two])
     found = _compare(frame, None)
-    return None if found is None else _condition(found)
+    return None if found is None else condition_of(found)
 
 
-def _in(frame: _Frame, _: Any) -> _Part | None:
+def _in(frame: _Frame, _: Any) -> Part | None:
     match frame.parts:
         case [Call() as value, *values] if all(isinstance(v, Literal) for v in values):
             return over(value, lambda ref: IsIn(ref, tuple(values)))  # type: ignore[arg-type]
@@ -406,8 +345,11 @@ def _in(frame: _Frame, _: Any) -> _Part | None:
             return None
 
 
-def _in_set(frame: _Frame, expression: Any) -> _Part | None:
+def _in_set(frame: _Frame, expression: Any) -> Part | None:
     match frame.parts:
+        case [Tuple() as value]:
+            rows = tuples_of_set(_jvm_node(frame, expression))
+            return None if rows is None else _in(replace(frame, parts=[value, *map(Tuple, rows)]), None)
         case [Call() as value]:
             in_set = _jvm_node(frame, expression)
             kind = _field_from_json(f'{{"name": "set", "type": {in_set.child().dataType().json()}}}')
@@ -421,7 +363,7 @@ def _in_set(frame: _Frame, expression: Any) -> _Part | None:
             return None
 
 
-def _starts_with(frame: _Frame, _: Any) -> _Part | None:
+def _starts_with(frame: _Frame, _: Any) -> Part | None:
     match frame.parts:
         case [Call() as value, Literal(str() as prefix)]:
             return over(value, lambda ref: StartsWith(ref, prefix))
@@ -431,7 +373,7 @@ def _starts_with(frame: _Frame, _: Any) -> _Part | None:
             return None
 
 
-def _like(frame: _Frame, expression: Any) -> _Part | None:
+def _like(frame: _Frame, expression: Any) -> Part | None:
     match frame.parts:
         case [Call() as value, Literal(str() as pattern)]:
             found = like(RESULT, pattern, _jvm_node(frame, expression).escapeChar())
@@ -444,10 +386,10 @@ def _like(frame: _Frame, expression: Any) -> _Part | None:
             return None
 
 
-def _rlike(frame: _Frame, _: Any) -> _Part | None:
+def _rlike(frame: _Frame, _: Any) -> Part | None:
     match frame.parts:
         case [value, Literal(str() as pattern)] if matches(RESULT, pattern) is not None:
-            side = _side(value)
+            side = side_of(value)
             if not isinstance(side, Ref | Call):
                 return None
             return over(side, lambda ref: matches(ref, pattern))  # type: ignore[arg-type,return-value]
@@ -455,7 +397,7 @@ def _rlike(frame: _Frame, _: Any) -> _Part | None:
             return None
 
 
-def _is_nan(frame: _Frame, _: Any) -> _Part | None:
+def _is_nan(frame: _Frame, _: Any) -> Part | None:
     match frame.parts:
         case [Column(ref, Field(type=kind))] if is_float(kind):
             return IsNan(ref)
@@ -465,7 +407,7 @@ def _is_nan(frame: _Frame, _: Any) -> _Part | None:
             return None
 
 
-def _is_null(frame: _Frame, _: Any) -> _Part | None:
+def _is_null(frame: _Frame, _: Any) -> Part | None:
     match frame.parts:
         case [Column(ref, cast=None)]:
             return IsNull(ref)
@@ -478,21 +420,21 @@ def _is_null(frame: _Frame, _: Any) -> _Part | None:
 # --- logic
 
 
-def _is_not_null(frame: _Frame, expression: Any) -> _Part | None:
+def _is_not_null(frame: _Frame, expression: Any) -> Part | None:
     part = _is_null(frame, expression)
-    return None if part is None else Not(_condition(part))
+    return None if part is None else Not(condition_of(part))
 
 
-def _and(frame: _Frame, _: Any) -> _Part:
-    return And(tuple(_condition(part) for part in frame.parts))
+def _and(frame: _Frame, _: Any) -> Part:
+    return And(tuple(condition_of(part) for part in frame.parts))
 
 
-def _or(frame: _Frame, _: Any) -> _Part:
-    return Or(tuple(_condition(part) for part in frame.parts))
+def _or(frame: _Frame, _: Any) -> Part:
+    return Or(tuple(condition_of(part) for part in frame.parts))
 
 
-def _not(frame: _Frame, _: Any) -> _Part:
-    return Not(_condition(frame.parts[0]))
+def _not(frame: _Frame, _: Any) -> Part:
+    return Not(condition_of(frame.parts[0]))
 
 
 def _choice(test: Predicate, then: Predicate, otherwise: Predicate) -> Predicate:
@@ -501,46 +443,36 @@ def _choice(test: Predicate, then: Predicate, otherwise: Predicate) -> Predicate
     return Or((And((chosen, then)), And((Not(chosen), otherwise))))
 
 
-def _is_truth(part: _Part) -> bool:
-    """Returns whether a part is a condition: what has no value of its own, TRUE, FALSE or NULL."""
-    match part:
-        case Column() | Literal():
-            return part.type == _BOOLEAN
-        case Call() | Unknown() | Interval():
-            return False
-        case _:
-            return True
-
-
-def _conditional(frame: _Frame, _: Any) -> _Part | None:
+def _conditional(frame: _Frame, _: Any) -> Part | None:
     """Returns IF and CASE over conditions: pairs of test and value, then what holds otherwise."""
-    if not all(map(_is_truth, (*frame.parts[1::2], *frame.parts[len(frame.parts) // 2 * 2 :]))):
+    if not all(map(is_truth, (*frame.parts[1::2], *frame.parts[len(frame.parts) // 2 * 2 :]))):
         return None
-    parts = [_condition(part) for part in frame.parts]
+    parts = [condition_of(part) for part in frame.parts]
     otherwise = parts.pop() if len(parts) % 2 else Constant(None)
     pairs = list(zip(parts[::2], parts[1::2], strict=True))
     return reduce(lambda rest, pair: _choice(pair[0], pair[1], rest), reversed(pairs), otherwise)
 
 
-def _coalesce(frame: _Frame, _: Any) -> _Part | None:
+def _coalesce(frame: _Frame, _: Any) -> Part | None:
     """Returns `coalesce(p, false)` as `p IS TRUE`; None over anything but conditions."""
     match frame.parts:
         case [condition, Literal(bool() as default)]:
-            inner = _condition(condition)
+            inner = condition_of(condition)
             return Not(IsTrue(Not(inner))) if default else IsTrue(inner)
         case _:
             return None
 
 
-def _dynamic_pruning(_frame: _Frame, _expression: Any) -> _Part:
+def _dynamic_pruning(_frame: _Frame, _expression: Any) -> Part:
     return Constant(value=True)  # Spark applies it itself, to the partitions we return
 
 
-_READERS: Final[Mapping[str, Callable[[_Frame, Any], _Part | None]]] = {
+_READERS: Final[Mapping[str, Callable[[_Frame, Any], Part | None]]] = {
     "AttributeReference": _attribute,
     "GetStructField": _struct_field,
     "Cast": _cast,
     "Literal": _literal,
+    "CreateNamedStruct": _struct,
     **dict.fromkeys(_COMPARISONS, _compare),
     "In": _in,
     "InSet": _in_set,

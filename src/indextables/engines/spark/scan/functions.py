@@ -58,6 +58,8 @@ _PLAIN: Final[Mapping[str, str]] = {
     "SecondsToTimestamp": "timestamp_seconds",
     "MillisToTimestamp": "timestamp_millis",
     "MicrosToTimestamp": "timestamp_micros",
+    "DateFormatClass": "date_format",
+    "FromUnixTime": "from_unixtime",
     "Lower": "lower",
     "Upper": "upper",
     "Length": "length",
@@ -119,6 +121,9 @@ def function_of(
         case (("TimestampAddInterval" | "TimeAdd"), [value, Interval(None, int(micros))]):
             size = Literal(micros, PrimitiveType("long"))
             return call("add_micros", value, size, zone=_zone(node))  # type: ignore[arg-type]
+        case "TimestampAddYMInterval", [value, Interval(int(months), None)]:
+            number = Literal(months, PrimitiveType("integer"))
+            return call("add_months_to_time", value, number, zone=_zone(node))  # type: ignore[arg-type]
         case "DateAddYMInterval", [value, Interval(int(months), None)]:
             return call("add_months", value, Literal(months, PrimitiveType("integer")))  # type: ignore[arg-type]
         case (("UnixTimestamp" | "ToUnixTimestamp"), [value, _]) if types[0] == PrimitiveType(

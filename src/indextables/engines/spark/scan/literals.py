@@ -127,3 +127,57 @@ def _from_jackson(value: Any, kind: DataType) -> Any:
             return bool(value)
         case _:
             raise ValueError(kind)
+
+
+_GETTERS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("integer", "date"), "getInt"),
+    **dict.fromkeys(("long", "timestamp", "timestamp_ntz"), "getLong"),
+    **{
+        name: f"get{name.title()}" for name in ("boolean", "byte", "short", "float", "double", "binary")
+    },
+    "string": "getUTF8String",
+}
+"""How a row of Catalyst gives its values, in their internal form."""
+
+
+def tuple_of(literal: Any) -> tuple[Literal, ...] | None:
+    """Returns the values of a constant struct; None where one is not known for sure."""
+    return _of_row(literal.value(), _kinds_in(literal.dataType()))
+
+
+def tuples_of_set(in_set: Any) -> list[tuple[Literal, ...]] | None:
+    """Returns the structs in the list of an InSet node; None, never a shorter list, if one cannot be read."""
+    kinds = _kinds_in(in_set.child().dataType())
+    members = jvm_tools().as_java(in_set.hset()).toArray()
+    rows = [_of_row(members[i], kinds) for i in range(len(members))]
+    known = [row for row in rows if row is not None]
+    return known if len(known) == len(rows) else None
+
+
+def _kinds_in(struct: Any) -> list[DataType]:
+    fields = json.loads(struct.json())["fields"]
+    return [_type_of(field["type"]) for field in fields]
+
+
+def _of_row(row: Any, kinds: list[DataType]) -> tuple[Literal, ...] | None:
+    if row is None:
+        return None
+    found = [_at(row, place, kind) for place, kind in enumerate(kinds)]
+    known = tuple(literal for literal in found if literal is not None)
+    return known if len(known) == len(found) else None
+
+
+def _at(row: Any, place: int, kind: DataType) -> Literal | None:
+    if row.isNullAt(place):
+        return Literal(None, kind)
+    match kind:
+        case DecimalType(precision, scale):
+            return Literal(_decimal(row.getDecimal(place, precision, scale).toString()), kind)
+        case PrimitiveType(name) if name in _GETTERS:
+            value = getattr(row, _GETTERS[name])(place)
+            if name == "string":
+                text = value.toString()
+                return None if _REPLACEMENT in text else Literal(text, kind)
+            return _typed(value, kind)
+        case _:
+            return None
