@@ -19,7 +19,8 @@ from indextables.log.wire.lines import LinePosition
 from indextables.storage.base import LogStore
 
 PART_ACTION: Final = "checkpointPart"
-_ROW_GROUP: Final = 64 * 1024
+_ROW_GROUP: Final = 32 * 1024
+"""Rows that are read to name one file. With fewer, the columns of a plan lie so close that a store reads all of them."""
 _NAME: Final = re.compile(r"([0-9]{18}|[0-9]{20})\.checkpoint\.[0-9A-Za-z-]+\.parquet")
 
 

@@ -6,7 +6,7 @@ import threading
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Final
 
@@ -206,7 +206,8 @@ class PartTable:
         ends = np.cumsum(np.asarray(counts)[row_groups])
         skipped = starts[row_groups] - np.concatenate([[0], ends])[:-1]
         with self._opened() as file:
-            table = file.read_row_groups(row_groups.tolist())
+            # threads only cost time where there is little to read
+            table = file.read_row_groups(row_groups.tolist(), use_threads=len(row_groups) > 4)
         return table.take(rows - skipped[np.searchsorted(row_groups, row_group_of)])
 
     def filter(self, mask: pa.Array) -> pa.Table:
@@ -344,6 +345,78 @@ def _shape(schema: StructType, partition_columns: tuple[str, ...]) -> Shape:
     return Shape(schema, partition_columns)
 
 
+class KeyIndex:
+    """Says which rows have one of some keys.
+
+    Comparing all keys of a large segment takes longer than a whole commit, so a segment that is asked again and again
+    gets the hashes of its keys, in order.
+    """
+
+    _LARGE: Final = 50_000
+    _OFTEN: Final = 2
+
+    def __init__(self) -> None:
+        self._asked = 0
+        self._index: tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]] | None = None
+
+    def mask(self, column: pa.ChunkedArray, keys: pa.Array) -> npt.NDArray[np.bool_]:
+        """Returns a bit for each row of `column`: its key is one of these."""
+        if len(column) < self._LARGE or (index := self._kept(column)) is None:
+            return np.asarray(pc.is_in(column, keys))
+        wanted = _hashes(keys)
+        if wanted is None:
+            return np.asarray(pc.is_in(column, keys))
+        hashes, rows = index
+        mask = np.zeros(len(column), np.bool_)
+        first, last = (np.searchsorted(hashes, wanted, side) for side in ("left", "right"))
+        found = [rows[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True) if a < b]
+        if found:  # another key may have the same hash
+            same = np.unique(np.concatenate(found))
+            mask[same] = np.asarray(pc.is_in(column.take(same), keys))
+        return mask
+
+    def _kept(
+        self, column: pa.ChunkedArray
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]] | None:
+        self._asked += 1
+        if self._index is None and self._asked > self._OFTEN:
+            found = [_hashes(chunk) for chunk in column.chunks]
+            known = [chunk for chunk in found if chunk is not None]
+            if len(known) < len(found):
+                return None
+            hashes = np.concatenate(known)
+            rows = np.argsort(hashes)
+            self._index = hashes[rows], rows
+        return self._index
+
+
+_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
+_WORD: Final = 8
+_LONGEST: Final = 256
+"""Of a longer key only the beginning and the end are hashed."""
+
+
+def _hashes(keys: pa.StringArray) -> npt.NDArray[np.uint64] | None:
+    """Returns a number for each text, the same for equal ones; None if one is shorter than a word of 8 bytes."""
+    if not len(keys):
+        return np.empty(0, np.uint64)
+    _, offsets, data = keys.buffers()
+    ends = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1].astype(np.int64)
+    starts, sizes = ends[:-1], np.diff(ends)
+    if keys.null_count or sizes.min() < _WORD:
+        return None
+    words: npt.NDArray[np.uint64] = np.ndarray((data.size - _WORD + 1,), "<u8", data, strides=(1,))
+    last = sizes - _WORD
+    found = sizes.astype(np.uint64)
+    for at in range(0, min(int(sizes.max()), _LONGEST), _WORD):
+        # a text is hashed by itself: words that only longer ones have do not change it
+        here = slice(None) if at < sizes.min() else sizes > at
+        mixed = (found[here] ^ words[starts[here] + np.minimum(at, last[here])]) * _FACTOR
+        found[here] = mixed ^ (mixed >> np.uint64(29))
+    found ^= words[starts + last]
+    return found
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Segment:
     """Rows that never change; `dead` marks those of splits that are no longer in the table."""
@@ -352,6 +425,7 @@ class Segment:
     """The rows in memory, or a part whose columns are in the store."""
     dead: npt.NDArray[np.bool_]
     shape: Shape
+    keys: KeyIndex = field(default_factory=KeyIndex)
 
     @classmethod
     def alive(cls, table: pa.Table | PartTable, shape: Shape) -> Segment:
@@ -365,7 +439,7 @@ class Segment:
 
     def bury(self, rows: npt.NDArray[np.bool_]) -> Segment:
         """Returns this segment with these rows dead as well."""
-        return Segment(self.table, self.dead | rows, self.shape) if rows.any() else self
+        return replace(self, dead=self.dead | rows) if rows.any() else self
 
     @property
     def is_sorted(self) -> bool:
@@ -381,7 +455,7 @@ class Segment:
 
     def contains(self, keys: pa.Array) -> npt.NDArray[np.bool_]:
         """Returns a bit for each row: its key is one of these."""
-        return np.asarray(pc.is_in(self.table.column("key"), keys))
+        return self.keys.mask(self.table.column("key"), keys)
 
     def without_many_dead(self) -> Segment:
         """Returns the same live rows; they are copied if more than a fifth of all rows is dead."""
@@ -412,7 +486,7 @@ class Segment:
 
     def take(self, live_rows: npt.NDArray[np.int64]) -> pa.Table:
         """Returns all columns of some live rows, by their ascending numbers among the live rows."""
-        return self.table.take(np.flatnonzero(~self.dead)[live_rows])
+        return self.table.take(np.flatnonzero(~self.dead)[live_rows] if self.dead.any() else live_rows)
 
     def _live(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column.filter(pa.array(~self.dead)) if self.dead.any() else column
