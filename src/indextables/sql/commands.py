@@ -7,7 +7,7 @@ from typing import Final
 from indextables.sql.statements import describe, repair
 from indextables.sql.statements import log as log_commands
 from indextables.sql.statements import slices as slice_commands
-from indextables.sql.statements.grammar import Arguments, Command, Word, find_command
+from indextables.sql.statements.grammar import Arguments, Command, Resolver, Word, find_command
 
 COMMANDS: Final[tuple[Command, ...]] = (
     *describe.COMMANDS,
@@ -27,12 +27,31 @@ def may_be_ours(text: str) -> bool:
     return "INDEXTABLES" in upper or any(all(word in upper for word in words) for words in _OWN_WORDS)
 
 
-def find(text: str) -> tuple[Command, Arguments] | None:
-    """Returns the command a statement is, with its values; None for a statement of the engine."""
-    return find_command(text, COMMANDS)
+def begins_like_ours(text: str) -> bool:
+    """Returns False for every statement whose first word is that of no command.
+
+    >>> begins_like_ours("SELECT 1"), begins_like_ours(" optimize orders")
+    (False, True)
+    """
+    return text.split(maxsplit=1)[:1] != [] and text.split(maxsplit=1)[0].upper() in _FIRST_WORDS
+
+
+def find(text: str, resolve: Resolver | None = None) -> tuple[Command, Arguments] | None:
+    """Returns the command a statement is, with its values; None for a statement of the engine.
+
+    `resolve` says where the table is that a name stands for, and None for names that are not known.
+    """
+    return find_command(text, COMMANDS, resolve)
 
 
 # Commands that need no table are known by their words alone.
+_FIRST_WORDS: Final = frozenset(
+    text
+    for command in COMMANDS
+    for part in command.parts[:1]
+    if isinstance(part, Word)
+    for text in part.texts
+)
 _OWN_WORDS: Final = tuple(
     tuple(part.texts[0] for part in command.claim if isinstance(part, Word))
     for command in COMMANDS

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 HERE = Path(__file__).parent
@@ -16,6 +17,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in Path(item.path).parents:
             item.add_marker(pytest.mark.spark)
+
+
+def _takes_and_gives_arrow() -> None:
+    """Lets PySpark 3.5 make a DataFrame of Arrow data and back, as newer ones do and the tests suppose."""
+    from pyspark.sql import DataFrame, SparkSession
+
+    from indextables.engines.spark.versions import seam
+
+    if hasattr(DataFrame, "toArrow"):
+        return
+    original = SparkSession.createDataFrame
+
+    def create(self: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(data, pa.Table):
+            return seam.from_arrow(self, data)
+        return original(self, data, *args, **kwargs)
+
+    SparkSession.createDataFrame = create
+    DataFrame.toArrow = lambda self: seam.to_arrow(self)
 
 
 @pytest.fixture
@@ -52,5 +72,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
+    _takes_and_gives_arrow()
     yield enable(session)
     session.stop()

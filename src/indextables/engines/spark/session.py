@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import StructType
 
+from indextables.engines.spark import catalog
 from indextables.engines.spark import writers as write_capture
 from indextables.engines.spark.jvm import callbacks
 from indextables.engines.spark.jvm.gateway import options_of
@@ -20,7 +21,7 @@ from indextables.engines.spark.place.tables_and_options import is_ours
 from indextables.engines.spark.scan.explain_labels import describing
 from indextables.engines.spark.scan.lost_files import unreadable_file
 from indextables.engines.spark.scan.reader import one_path, read_table, refuse_schema
-from indextables.engines.spark.sql import Parameters, path_of_name, run_sql
+from indextables.engines.spark.sql import Parameters, read_named, run_sql
 from indextables.engines.spark.statement import views
 from indextables.engines.spark.versions import check_jvm, replace_method, seam
 from indextables.errors import IndexTablesError
@@ -67,6 +68,7 @@ def enable(spark: Session) -> Session:
     replace_method(DataFrameReader, "table", _reader_table)
     replace_method(SparkSession, "table", _session_table)
     replace_method(SparkSession, "sql", _sql)
+    catalog.install()
     replace_method(seam.frame_class, "explain", _explain)
     return spark
 
@@ -103,22 +105,18 @@ def _load(original: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
 
 def _reader_table(original: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
     def table(self: DataFrameReader, tableName: str) -> DataFrame:  # noqa: N803
-        path = path_of_name(self._spark, tableName)
-        if path is None:
-            views.refresh_views(self._spark, tableName)
-            return original(self, tableName)
-        return read_table(self._spark, path, options_of(self._jreader))
+        views.refresh_views(self._spark, tableName)
+        found = read_named(self._spark, tableName, options_of(self._jreader))
+        return original(self, tableName) if found is None else found
 
     return table
 
 
 def _session_table(original: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
     def table(self: SparkSession, tableName: str) -> DataFrame:  # noqa: N803
-        path = path_of_name(self, tableName)
-        if path is None:
-            views.refresh_views(self, tableName)
-            return original(self, tableName)
-        return read_table(self, path)
+        views.refresh_views(self, tableName)
+        found = read_named(self, tableName)
+        return original(self, tableName) if found is None else found
 
     return table
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeAlias
 
 from py4j.java_gateway import JavaObject
@@ -13,16 +14,24 @@ from pyspark.sql import functions as sf
 from pyspark.sql.sql_formatter import SQLStringFormatter
 
 from indextables.config import Config
-from indextables.engines.spark.jvm.gateway import jvm_tools, quoted
+from indextables.engines.spark.jvm.gateway import column_of, each, jvm_tools, quoted
 from indextables.engines.spark.place.tables_and_options import is_ours, open_table, settings_of
 from indextables.engines.spark.scan.explain_labels import describing
 from indextables.engines.spark.scan.reader import read_table
 from indextables.engines.spark.statement import statement_reader as dml
-from indextables.engines.spark.statement.plan_rewrite import Rewriter, frame_of, name_path
+from indextables.engines.spark.statement.names import find_named, is_path, names_in, names_of
+from indextables.engines.spark.statement.plan_rewrite import (
+    Rewriter,
+    aliased,
+    frame_of,
+    with_identifiers,
+)
+from indextables.engines.spark.statement.statement_reader import creates
 from indextables.engines.spark.statement.statements import nothing
-from indextables.engines.spark.statement.unsupported import (
-    refuse_catalog_statement,
+from indextables.engines.spark.statement.stored_views import create_view, find_view, is_known
+from indextables.engines.spark.statement.table_statements import (
     refuse_explained_change,
+    run_table_statement,
 )
 from indextables.engines.spark.statement.views import forget, refresh_views
 from indextables.engines.spark.versions import seam
@@ -65,30 +74,60 @@ def run_sql(
 ) -> DataFrame:
     """Returns the result of a statement; `to_spark` runs it unchanged in Spark."""
     refresh_views(session, text)
-    if not commands.may_be_ours(text):
-        return to_spark()
-    found = commands.find(text)
-    if found is not None:
-        command, arguments = found
-        return seam.from_arrow(session, command.run(SessionContext(session), arguments))
+    is_named = commands.may_be_ours(text)
+    if is_named or commands.begins_like_ours(text):
+        found = commands.find(text, partial(_path, session))
+        if found is not None:
+            command, arguments = found
+            return seam.from_arrow(session, command.run(SessionContext(session), arguments))
     formatter = SQLStringFormatter(session)
     try:
         plan = _parse(session, formatter.format(text, **frames) if frames else text, args)
-        result = None if plan is None else _run(session, plan)
+        if plan is not None and "IDENTIFIER" in text.upper():
+            is_named, plan = True, with_identifiers(session, plan)
+        if plan is None or not (is_named or _names_ours(session, plan)):
+            return to_spark()
+        result = _run(session, plan)
         return to_spark() if result is None else result
     finally:
         if frames:
             formatter.clear()
 
 
-def path_of_name(session: SparkSession, name: object) -> str | None:
-    """Returns the path in ``indextables.`path` ``, as `spark.table` and the like take it; None for other names."""
-    if not isinstance(name, str) or not commands.may_be_ours(name):
+def _path(session: SparkSession, names: Sequence[str]) -> str | None:
+    found = find_named(session, names)
+    return None if found is None else found.path
+
+
+def _names_ours(session: SparkSession, plan: JavaObject) -> bool:
+    """Returns whether a statement may read or change a table of this library by its name."""
+    if "ExecuteImmediate" in str(plan.nodeName()) or creates(session, plan):
+        return True
+    return any(is_known(session, names) for names in set(names_in(plan)))
+
+
+def read_named(
+    session: SparkSession, name: object, options: Mapping[str, object] | None = None
+) -> DataFrame | None:
+    """Returns the rows of a table of this library, or of a view that reads one; None for other names.
+
+    The name is as `spark.table` and the like take it: ``indextables.`path` ``, or one of the catalog.
+    """
+    if not isinstance(name, str):
         return None
     try:
-        return name_path(session, _parser(session).parseMultipartIdentifier(name))
+        names = names_of(_parser(session).parseMultipartIdentifier(name))
     except ParseException:
         return None
+    if is_path(session, names):
+        return read_table(session, names[1], options)
+    named = find_named(session, names)
+    if named is not None:
+        plan = read_table(session, named.path, options)._jdf.queryExecution().analyzed()  # noqa: SLF001
+        return frame_of(session, aliased(plan, named.parts))
+    if find_view(session, names) is None:
+        return None
+    return _query(session, _parser(session).parsePlan(f"TABLE {name}"), Rewriter(session))
 
 
 def _parser(session: SparkSession) -> JavaObject:
@@ -118,13 +157,55 @@ def _run(session: SparkSession, plan: JavaObject) -> DataFrame | None:
     name = plan.nodeName()
     if name == "CreateTempViewUsing":
         return _view_using(session, plan) if is_ours(plan.provider()) else None
+    if "ExecuteImmediate" in name:
+        return _immediate(session, plan)
     changed = dml.run(session, plan)
+    if changed is None:
+        changed = run_table_statement(session, plan)
     if changed is not None:
         return changed
-    refuse_catalog_statement(session, plan)
     rewriter = Rewriter(session)
     rewrite = _REWRITES.get(name, _query)
     return rewrite(session, plan, rewriter)
+
+
+def _immediate(session: SparkSession, plan: JavaObject) -> DataFrame | None:
+    """Runs EXECUTE IMMEDIATE if its text is about a table of this library; None if it is not."""
+    text = str(_values(session, [seam.immediate_text(plan)])[0])
+    given = list(each(plan.args()))
+    values = _values(session, given)
+    args: Parameters = values
+    if values and all(value.nodeName() == "Alias" for value in given):
+        args = dict(zip((str(value.name()) for value in given), values, strict=True))
+    if plan.targetVariables().length():
+        inner = _parse(session, text, args)
+        if inner is not None and _names_ours(session, inner):
+            raise IndexTablesError(
+                "EXECUTE IMMEDIATE … INTO cannot read a table of this format",
+                hint="SET VAR v = (SELECT …), or EXECUTE IMMEDIATE without INTO",
+            )
+        return None
+    return _if_ours(session, text, args)
+
+
+def _if_ours(session: SparkSession, text: str, args: Parameters) -> DataFrame | None:
+    nothing_of_ours: list[bool] = []
+
+    def to_spark() -> DataFrame:
+        nothing_of_ours.append(True)
+        return nothing(session)
+
+    found = run_sql(session, to_spark, text, args, {})
+    return None if nothing_of_ours else found
+
+
+def _values(session: SparkSession, expressions: Sequence[JavaObject]) -> list[object]:
+    """Returns what Spark makes of constant expressions."""
+    if not expressions:
+        return []
+    row = session.range(1).select([column_of(each) for each in expressions]).first()
+    assert row is not None
+    return list(row)
 
 
 def _query(session: SparkSession, plan: JavaObject, rewriter: Rewriter) -> DataFrame | None:
@@ -134,7 +215,6 @@ def _query(session: SparkSession, plan: JavaObject, rewriter: Rewriter) -> DataF
 
 def _explain(session: SparkSession, plan: JavaObject, rewriter: Rewriter) -> DataFrame | None:
     refuse_explained_change(session, plan.logicalPlan())
-    refuse_catalog_statement(session, plan.logicalPlan())
     inner = rewriter.rewrite(plan.logicalPlan())
     if not rewriter.replaced:
         return None
@@ -186,14 +266,12 @@ def _described(session: SparkSession, plan: JavaObject, rewriter: Rewriter) -> D
     return frame_of(session, plan.copy(plan.queryText(), inner)) if rewriter.replaced else None
 
 
-def _permanent_view(_session: SparkSession, plan: JavaObject, rewriter: Rewriter) -> DataFrame | None:
-    rewriter.rewrite(plan.query())
+def _permanent_view(session: SparkSession, plan: JavaObject, rewriter: Rewriter) -> DataFrame | None:
+    rewritten = rewriter.rewrite(plan.query())
     if not rewriter.replaced:
         return None
-    raise IndexTablesError(
-        "a permanent view cannot read a table by its path: the catalog keeps only its text",
-        hint="use CREATE TEMPORARY VIEW in each session that needs it",
-    )
+    create_view(session, plan, frame_of(session, rewritten))
+    return nothing(session)
 
 
 def _view_using(session: SparkSession, plan: JavaObject) -> DataFrame:

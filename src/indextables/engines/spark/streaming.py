@@ -13,9 +13,9 @@ from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 from indextables.engines.spark.change.writer import SaveMode, Write, execute
 from indextables.engines.spark.jvm.gateway import jvm_tools, names_in, options_of
 from indextables.engines.spark.place.tables_and_options import WriteOptions, is_ours, open_table
-from indextables.engines.spark.statement.plan_rewrite import name_path
+from indextables.engines.spark.statement.names import name_path
 from indextables.engines.spark.versions import arguments_of, collect, replace_method, seam
-from indextables.errors import ConfigError, IndexTablesError
+from indextables.errors import ConfigError, IndexTablesError, TableNotFoundError
 from indextables.log.wire.actions import Txn
 from indextables.ops.shared.commit import Condition
 from indextables.plan.merge_rule import RECORD_KEY
@@ -28,6 +28,7 @@ def install() -> None:
     replace_method(DataStreamWriter, "start", _start)
     replace_method(DataStreamWriter, "toTable", _to_table)
     replace_method(DataStreamReader, "format", _format)
+    replace_method(DataStreamReader, "table", _table)
 
 
 def _format(
@@ -37,13 +38,27 @@ def _format(
 
     def read_format(self: DataStreamReader, source: str) -> DataStreamReader:
         if is_ours(source):
-            raise IndexTablesError(
-                "a table of this format cannot be the source of a stream",
-                hint="load it in each batch, with foreachBatch or a scheduled spark.read",
-            )
+            raise _no_source()
         return original(self, source)
 
     return read_format
+
+
+def _table(original: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
+    def table(self: DataStreamReader, tableName: str) -> DataFrame:  # noqa: N803
+        parser = self._spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
+        if name_path(self._spark, parser.parseMultipartIdentifier(tableName)) is not None:
+            raise _no_source()
+        return original(self, tableName)
+
+    return table
+
+
+def _no_source() -> IndexTablesError:
+    return IndexTablesError(
+        "a table of this format cannot be the source of a stream",
+        hint="load it in each batch, with foreachBatch or a scheduled spark.read",
+    )
 
 
 def _start(original: Callable[..., StreamingQuery]) -> Callable[..., StreamingQuery]:
@@ -61,11 +76,18 @@ def _to_table(original: Callable[..., StreamingQuery]) -> Callable[..., Streamin
     def to_table(self: DataStreamWriter, *args: object, **kwargs: object) -> StreamingQuery:
         given = arguments_of(original, self, *args, **kwargs)
         parser = self._spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
-        path = name_path(self._spark, parser.parseMultipartIdentifier(given["tableName"]))
-        if path is None:
-            return original(self, *args, **kwargs)
+        parts = parser.parseMultipartIdentifier(given["tableName"])
+        path = name_path(self._spark, parts)
         collect(self, given)
-        return _into_table(self, path, DataStreamWriter.start)
+        if path is not None:
+            return _into_table(self, path, DataStreamWriter.start)
+        if is_ours(seam.state(self._jwrite).source()):
+            raise TableNotFoundError(
+                f"there is no table {given['tableName']}",
+                hint="CREATE TABLE it first: a stream cannot make a table with a name",
+                uri=given["tableName"],
+            )
+        return original(self, *args, **kwargs)
 
     return to_table
 

@@ -188,6 +188,14 @@ class Spark43:
         """Returns a WITH of another statement or of other relations."""
         return node.copy(child, relations, node.allowRecursion())
 
+    def immediate_text(self, plan: JavaObject) -> JavaObject:
+        """Returns the expression whose value EXECUTE IMMEDIATE runs."""
+        return plan.sqlStmtStr()
+
+    def recurses(self, node: JavaObject) -> bool:
+        """Returns whether the queries of a WITH may read themselves."""
+        return bool(node.allowRecursion())
+
     def view_name(self, tools: Tools, plan: JavaObject) -> str:
         """Returns the name in CACHE TABLE … AS SELECT."""
         return str(plan.tempViewName().eval(tools.empty_row).toString())
@@ -321,6 +329,12 @@ class Spark40(Spark41):
     def constraint(self, spec: JavaObject) -> str | None:
         return None
 
+    def immediate_text(self, plan: JavaObject) -> JavaObject:
+        query = plan.query()
+        if query.isRight():
+            return query.right().get()
+        return _class(f"{_EXPRESSIONS}.Literal").create(query.left().get())
+
     def merge_command(self, tools: Tools, writer: JavaObject) -> JavaObject:
         relation = tools.lookup(f"{_CATALYST}.analysis.UnresolvedRelation")
         empty = tools.lookup(f"{_SQL}.util.CaseInsensitiveStringMap").empty()
@@ -437,6 +451,9 @@ class Spark35(Spark40):
 
     def with_ctes(self, node: JavaObject, child: JavaObject, relations: JavaObject) -> JavaObject:
         return node.copy(child, relations)
+
+    def recurses(self, node: JavaObject) -> bool:
+        return False
 
     def merges_schemas(self, plan: JavaObject) -> bool:
         return False

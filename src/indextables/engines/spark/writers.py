@@ -18,9 +18,16 @@ from indextables.engines.spark.change.insert import create_table, insert, insert
 from indextables.engines.spark.change.replace_where import condition_of_column
 from indextables.engines.spark.change.writer import SaveMode, Write, execute
 from indextables.engines.spark.jvm.gateway import jvm_tools, names_in, options_of
-from indextables.engines.spark.place.tables_and_options import SHORT_NAME, WriteOptions, is_ours
+from indextables.engines.spark.place.tables_and_options import WriteOptions, is_ours
 from indextables.engines.spark.statement.clauses import partition_columns
-from indextables.engines.spark.statement.plan_rewrite import name_path, relation_path
+from indextables.engines.spark.statement.names import (
+    NewName,
+    name_path,
+    names_of,
+    register,
+    vacant_name,
+)
+from indextables.engines.spark.statement.plan_rewrite import relation_path
 from indextables.engines.spark.statement.statements import HANDLERS, Change, Create, Insert
 from indextables.engines.spark.streaming import install as install_streaming
 from indextables.engines.spark.versions import arguments_of, collect, private, replace_method, seam
@@ -89,14 +96,13 @@ def _save_as_table(original: Callable[..., None]) -> Callable[..., None]:
         given = arguments_of(original, self, *args, **kwargs)
         collect(self, given)
         path = _path_in(self._spark, given["name"])
+        own = is_ours(seam.state(self._jwrite).source())
         if path is not None:
             execute(_write(self, path))
-        elif is_ours(seam.state(self._jwrite).source()):
-            raise ConfigError(
-                f"the catalog cannot hold the table {given['name']!r}, because tables of this format are "
-                "known by their path",
-                hint=f"use save(path), or saveAsTable('{SHORT_NAME}.`path`')",
-            )
+        elif own:
+            name = _new_name(self._spark, given["name"], _option(self, "path"))
+            execute(_write(self, name.path(self._spark)))
+            register(self._spark, name)
         else:
             _tell_spark(self)
             original(self, given["name"])
@@ -164,10 +170,23 @@ def _one_path(argument: str | None, option: str | None) -> str:
     return path
 
 
+def _option(writer: DataFrameWriter, name: str) -> str | None:
+    given = options_of(writer._jwrite)  # noqa: SLF001
+    return next((value for key, value in given.items() if key.lower() == name), None)
+
+
 def _path_in(session: SparkSession, name: str) -> str | None:
-    """Returns the path in ``indextables.`path` ``; None for any other name."""
+    """Returns where the table of this name is; None for a name of another format, or of nothing."""
+    return name_path(session, _parsed(session, name))
+
+
+def _new_name(session: SparkSession, name: str, location: str | None) -> NewName:
+    return vacant_name(session, names_of(_parsed(session, name)), location)
+
+
+def _parsed(session: SparkSession, name: str) -> JavaObject:
     parser = session._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
-    return name_path(session, parser.parseMultipartIdentifier(name))
+    return parser.parseMultipartIdentifier(name)
 
 
 def _merge(original: Callable[..., None]) -> Callable[..., None]:
@@ -192,12 +211,20 @@ def _v2(act: Callable[..., None]) -> Callable[[Callable[..., None]], Callable[..
 
     def make(original: Callable[..., None]) -> Callable[..., None]:
         def method(self: DataFrameWriterV2, *args: object) -> None:
-            path = name_path(self._spark, private(self._jwriter, "tableName"))
-            if path is None:
-                original(self, *args)
-            else:
-                is_new = act in {_create, _replace, _create_or_replace}
+            parts = private(self._jwriter, "tableName")
+            path = name_path(self._spark, parts)
+            is_new = act in {_create, _replace, _create_or_replace}
+            provider = private(self._jwriter, "provider")
+            if path is not None:
                 act(_write_to(self._df, path, self._jwriter, is_new=is_new), *args)
+            elif is_new and provider.isDefined() and is_ours(str(provider.get())):
+                given = {k.lower(): v for k, v in _texts(private(self._jwriter, "options")).items()}
+                name = vacant_name(self._spark, names_of(parts), given.get("path"))
+                path = name.path(self._spark)
+                act(_write_to(self._df, path, self._jwriter, is_new=True), *args)
+                register(self._spark, name)
+            else:
+                original(self, *args)
 
         return method
 

@@ -86,7 +86,11 @@ def _merged(current: StructType, wanted: StructType) -> StructType:
         kind = new.type
         if isinstance(field.type, StructType) and isinstance(kind, StructType):
             kind = _merged(field.type, kind)
-        fields.append(replace(field, type=kind, nullable=field.nullable or new.nullable))
+        metadata = field.metadata
+        if "comment" in new.metadata:
+            metadata = {**metadata, "comment": new.metadata["comment"]}
+        nullable = field.nullable or new.nullable
+        fields.append(replace(field, type=kind, nullable=nullable, metadata=metadata))
     return StructType((*fields, *asked.values()))
 
 

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from indextables.core.types import Field, StructType, type_name
+from indextables.core.types import Field, StructType, parse_path, resolve, type_name
 from indextables.log.open.history import HistoryEntry
 from indextables.log.state.snapshot import Snapshot
 from indextables.sql.statements.grammar import Arguments, Command, Context
@@ -51,6 +51,7 @@ _DETAIL: Final = pa.schema(
         ("tableFeatures", pa.list_(pa.string())),
     ]
 )
+_COLUMN: Final = pa.schema([(n, pa.string()) for n in ("info_name", "info_value")])
 _COLUMNS: Final = pa.schema([(n, pa.string()) for n in ("col_name", "data_type", "comment")])
 
 
@@ -105,12 +106,29 @@ def _detail_row(snapshot: Snapshot, location: str) -> Row:
 
 def describe_table(context: Context, arguments: Arguments) -> pa.Table:
     """Returns the columns and then the partition columns, in the form in which Spark describes its own tables."""
-    snapshot = context.open_log(arguments["table"]).snapshot()
+    return columns_of(context.open_log(arguments["table"]).snapshot())
+
+
+def columns_of(snapshot: Snapshot) -> pa.Table:
+    """Returns what `describe_table` shows of this version."""
     rows = [_column_row(field) for field in snapshot.schema]
     if snapshot.partition_columns:
         rows += [_row("# Partition Information"), _row("# col_name", "data_type", "comment")]
         rows += [_column_row(field) for field in _partition_fields(snapshot.schema, snapshot)]
     return pa.Table.from_pylist(rows, _COLUMNS)
+
+
+def describe_column(context: Context, arguments: Arguments) -> pa.Table:
+    """Returns name, type and comment of a column or a field of one, in the form that Spark has for it."""
+    schema = context.open_log(arguments["table"]).snapshot().schema
+    path, kind = resolve(schema, parse_path(arguments["column"]))
+    comment = next(field for field in schema if field.name == path[0]).metadata.get("comment")
+    rows = [
+        {"info_name": "col_name", "info_value": path[-1]},
+        {"info_name": "data_type", "info_value": type_name(kind)},
+        {"info_name": "comment", "info_value": str(comment) if comment and len(path) == 1 else "NULL"},
+    ]
+    return pa.Table.from_pylist(rows, _COLUMN)
 
 
 def _partition_fields(schema: StructType, snapshot: Snapshot) -> Iterator[Field]:
@@ -140,4 +158,5 @@ COMMANDS: Final = (
     Command("DESCRIBE|DESC HISTORY <table> [LIMIT <limit:count>]", describe_history),
     Command("DESCRIBE|DESC DETAIL <table>", describe_detail),
     Command("DESCRIBE|DESC [TABLE] [EXTENDED] <table>", describe_table),
+    Command("DESCRIBE|DESC [TABLE] [EXTENDED] <table> <column>", describe_column),
 )

@@ -3,8 +3,8 @@
 In `DESCRIBE|DESC HISTORY <table> [LIMIT <limit:count>]` words in capitals stand for themselves, `A|B`
 means either, what is in `[…]` may be missing, and a parameter `<name:kind>` is one of
 
-* `<table>`: ``indextables.`path` ``
-* `text`: a string; `count`: a whole number
+* `<table>`: ``indextables.`path` ``, or a name that the program knows
+* `text`: a string; `count`: a whole number; `column`: a column or a field of one
 * `columns`: a list of names in parentheses, read as a JSON array of the names as written
 * `condition`: everything up to the next word of the usage, as it is written
 """
@@ -29,6 +29,8 @@ from indextables.parquet.write.executor import ArrowExecutor
 from indextables.sql.conditions.operands import Token, tokenize
 
 Arguments: TypeAlias = Mapping[str, str]
+Resolver: TypeAlias = Callable[[Sequence[str]], str | None]
+"""Returns where the table is that a name stands for; None for a name that is not known."""
 
 _USAGE: Final = re.compile(
     r"(?P<open>\[)|(?P<close>\])|<(?P<name>\w+)(?::(?P<kind>\w+))?>|(?P<word>[A-Z_|]+)"
@@ -111,12 +113,14 @@ class Command:
         return self.parts
 
 
-def find_command(text: str, commands: Sequence[Command]) -> tuple[Command, Arguments] | None:
+def find_command(
+    text: str, commands: Sequence[Command], resolve: Resolver | None = None
+) -> tuple[Command, Arguments] | None:
     """Returns the command that a statement is, with its values; None if it is no statement of this library.
 
     SqlSyntaxError if it begins like one of them but does not go on like it.
     """
-    statement = _statement(text)
+    statement = _statement(text, resolve)
     if statement is None:
         claimed = [command for command in commands if _begins_like(text, command)]
         if not claimed:
@@ -132,12 +136,12 @@ def find_command(text: str, commands: Sequence[Command]) -> tuple[Command, Argum
     return None
 
 
-def _statement(text: str) -> _Statement | None:
+def _statement(text: str, resolve: Resolver | None) -> _Statement | None:
     """Returns the tokens of a statement; None if it is not made of tokens."""
     # First as it is, because what looks like the end of a statement may stand inside quotes.
     for source in (text, _END_OF_STATEMENT.sub("", text)):
         with suppress(PredicateError):
-            return _Statement(source, tokenize(source))
+            return _Statement(source, tokenize(source), resolve)
     return None
 
 
@@ -179,6 +183,7 @@ _Found: TypeAlias = tuple[dict[str, str], int]
 class _Statement:
     source: str
     tokens: Sequence[Token]
+    resolve: Resolver | None = None
 
     def read(self, parts: Sequence[Element]) -> Arguments | None:
         """Returns the values if the whole statement has this pattern."""
@@ -204,17 +209,43 @@ class _Statement:
 
     def value(self, name: str, kind: str, at: int) -> _Found | None:
         match kind, self.tokens[at : at + 3]:
-            case "table", [prefix, dot, path] if dot.is_symbol("."):
-                is_path = prefix.value.lower() == "indextables" and path.kind in {"word", "name"}
-                return ({name: path.value}, at + 3) if is_path else None
+            case "table", _:
+                return self.table(name, at)
             case "text", [Token("text", value), *_]:
                 return {name: value}, at + 1
             case "count", [Token("number", value), *_] if value.isdigit():
                 return {name: value}, at + 1
             case "columns", _:
                 return self.columns(name, at)
+            case "column", _:
+                return self.column(name, at)
             case _:
                 return None
+
+    def table(self, name: str, at: int) -> _Found | None:
+        """Returns the path of a table, given as such or by a name of up to three parts."""
+        parts: list[str] = []
+        end = at
+        while self.tokens[end].kind in {"word", "name"} and len(parts) < 3:
+            parts.append(self.tokens[end].value)
+            end += 1
+            if not self.tokens[end].is_symbol("."):
+                break
+            end += 1
+        if len(parts) == 2 and parts[0].lower() == "indextables":
+            return {name: parts[1]}, end
+        path = self.resolve(parts) if self.resolve is not None and parts else None
+        return None if path is None else ({name: path}, end)
+
+    def column(self, name: str, at: int) -> _Found | None:
+        """Returns the path of a column as it is written: `st.b`."""
+        end = at
+        while self.tokens[end].kind in {"word", "name"}:
+            end += 1
+            if not self.tokens[end].is_symbol("."):
+                return {name: self.text(at, end)}, end
+            end += 1
+        return None
 
     def columns(self, name: str, at: int) -> _Found | None:
         """Returns the names in parentheses, each as it is written: `(a, st.b, `c.d`)`."""

@@ -86,8 +86,10 @@ def plan_purge(context: Context, arguments: Arguments) -> pa.Table:
 def _purged(
     context: Context, arguments: Arguments, *, apply: bool, allow_short_retention: bool = False
 ) -> pa.Table:
-    unit = "days" if "days" in arguments else "hours"
-    options = {**_options(context), VACUUM_RETENTION.key: f"{arguments[unit]} {unit}"}
+    options = _options(context)
+    for unit in ("days", "hours"):
+        if unit in arguments:
+            options[VACUUM_RETENTION.key] = f"{arguments[unit]} {unit}"
     plan = vacuum(
         context.open_log(arguments["path"]),
         apply=apply,
@@ -195,6 +197,15 @@ COMMANDS: Final = (
     *(
         Command(f"{_PURGE} <{unit}:count> {words}{suffix}", run)
         for unit, words in (("days", "DAYS|DAY"), ("hours", "HOURS|HOUR"))
+        for suffix, run in (
+            ("", purge),
+            (" ALLOW SHORT RETENTION", purge_at_once),
+            (" DRY RUN", plan_purge),
+        )
+    ),
+    *(
+        Command(f"VACUUM <path:table>{retained}{suffix}", run)
+        for retained in ("", " RETAIN <hours:count> HOURS|HOUR")
         for suffix, run in (
             ("", purge),
             (" ALLOW SHORT RETENTION", purge_at_once),

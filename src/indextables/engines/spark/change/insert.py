@@ -14,6 +14,7 @@ from indextables.engines.spark.change.replace_where import condition_of_expressi
 from indextables.engines.spark.change.writer import SaveMode, Write, execute, with_key
 from indextables.engines.spark.place.tables_and_options import WriteOptions, open_table, settings_of
 from indextables.engines.spark.statement.clauses import FixedValue, fixed_partition
+from indextables.engines.spark.statement.names import register
 from indextables.engines.spark.statement.statements import Create, Insert
 from indextables.engines.spark.write.fit import spark_type
 from indextables.errors import ConfigError, SchemaMismatchError, TableExistsError
@@ -95,7 +96,15 @@ def _partitions(
 
 
 def create_table(session: SparkSession, statement: Create) -> None:
-    """Carries out CREATE TABLE, CREATE TABLE … AS SELECT, and their OR REPLACE forms."""
+    """Carries out CREATE TABLE, CREATE TABLE … AS SELECT, and their OR REPLACE forms; then names the table."""
+    _make(session, statement)
+    if statement.name is not None:
+        register(session, statement.name)
+
+
+def _make(session: SparkSession, statement: Create) -> None:
+    if _is_there(session, statement):
+        return
     if not statement.is_filled:
         _refuse_for_rows(statement.options)
     options = WriteOptions.of(statement.options)
@@ -131,6 +140,31 @@ def create_table(session: SparkSession, statement: Create) -> None:
     except TableExistsError:
         if not statement.if_not_exists:
             raise
+
+
+def _is_there(session: SparkSession, statement: Create) -> bool:
+    """Returns whether CREATE TABLE … LOCATION only gives a name to a table; SchemaMismatchError if it is another one."""
+    is_bare = not statement.is_filled and not statement.replace
+    if statement.name is None or statement.name.location is None or not is_bare:
+        return False
+    log = open_table(session, statement.path).log
+    if not log.exists():
+        return False
+    snapshot = log.snapshot()
+    wanted = schema_from_json(statement.rows.schema.json())
+    if wanted.fields and [(f.name.lower(), f.type) for f in wanted] != [
+        (f.name.lower(), f.type) for f in snapshot.schema
+    ]:
+        raise SchemaMismatchError(
+            f"the table at {statement.path} has other columns than the statement",
+            hint="leave the columns out: CREATE TABLE … USING indextables LOCATION …",
+        )
+    if statement.partition_by and statement.partition_by != snapshot.partition_columns:
+        raise SchemaMismatchError(
+            f"the table at {statement.path} is partitioned by {list(snapshot.partition_columns)}",
+            hint="leave PARTITIONED BY out: the table knows its partitions",
+        )
+    return True
 
 
 def _refuse_for_rows(options: Mapping[str, str]) -> None:

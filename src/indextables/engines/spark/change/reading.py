@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import orjson
@@ -18,19 +18,18 @@ from indextables.core.predicate.tree import fold, is_computed
 from indextables.core.prune.evaluate import must_match
 from indextables.core.stats.columns import FileMask, as_array, is_null
 from indextables.engines.spark.change.clauses import Scopes, merge_clauses, update_clause
-from indextables.engines.spark.jvm.gateway import column_of, each, jvm_tools
+from indextables.engines.spark.jvm.gateway import column_of, each
 from indextables.engines.spark.place.tables_and_options import SHORT_NAME, SparkTable
 from indextables.engines.spark.scan.conditions import to_predicate
 from indextables.engines.spark.scan.relation import native_frame
-from indextables.engines.spark.statement.plan_rewrite import Rewriter, frame_of
+from indextables.engines.spark.statement.names import find_named, is_path, names_of
+from indextables.engines.spark.statement.plan_rewrite import Rewriter, aliased, frame_of
 from indextables.engines.spark.statement.resolve import with_scans
 from indextables.engines.spark.write.changed_rows import IN_SOURCE, Clause, Target, changed_rows, joined
 from indextables.errors import PredicateError, UnknownColumnError
 from indextables.log.state.snapshot import Snapshot
 from indextables.parquet.read.row_filter import is_evaluable
 from indextables.plan.slices import whole_slices
-
-_LOGICAL: Final = "org.apache.spark.sql.catalyst.plans.logical"
 
 
 @dataclass(frozen=True)
@@ -77,17 +76,17 @@ class Reading:
 
     def named(self, frame: DataFrame) -> DataFrame:
         """Returns the frame under the name that the statement has for the table."""
-        tools, plan = jvm_tools(), frame._jdf.queryExecution().analyzed()  # noqa: SLF001
-        *qualifier, name = self._names
-        identifier = tools.lookup("org.apache.spark.sql.catalyst.AliasIdentifier")
-        alias = tools.lookup(f"{_LOGICAL}.SubqueryAlias")
-        return frame_of(self.session, alias(identifier(name, tools.seq(qualifier)), plan))
+        plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
+        return frame_of(self.session, aliased(plan, self._names))
 
     @property
     def _names(self) -> tuple[str, ...]:
         target = self.plan.targetTable() if self.operation == "MERGE" else self.plan.table()
         if target.nodeName() == "SubqueryAlias":
             return (str(target.alias()),)
+        names = names_of(target.multipartIdentifier())
+        if not is_path(self.session, names) and (named := find_named(self.session, names)):
+            return named.parts
         return (SHORT_NAME, self.table.place.location)
 
     def changes(self, target: Target) -> tuple[DataFrame, Sequence[Clause]]:

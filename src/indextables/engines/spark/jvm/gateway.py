@@ -99,6 +99,11 @@ class JvmTools:
         return self.as_scala(found).toSeq()
 
     @cached_property
+    def cte_tag(self) -> JavaObject:
+        """Returns the mark of a relation that is a query of a WITH clause."""
+        return self.lookup(f"{_SPARK_SQL}.catalyst.trees.TreeNodeTag")("indextables.cte")
+
+    @cached_property
     def none(self) -> JavaObject:
         """Returns Scala's None."""
         return self.lookup("scala.Option").empty()

@@ -11,17 +11,27 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from indextables.engines.spark.jvm.gateway import jvm_tools
-from indextables.engines.spark.place.tables_and_options import SHORT_NAME, is_ours
+from indextables.engines.spark.place.tables_and_options import is_ours
 from indextables.engines.spark.statement.clauses import partition_columns, refuse_unkept
-from indextables.engines.spark.statement.plan_rewrite import (
-    Rewriter,
-    frame_of,
-    name_path,
-    relation_path,
+from indextables.engines.spark.statement.names import (
+    NewName,
+    entry_of,
+    find_named,
+    is_path,
+    names_of,
+    new_name,
 )
-from indextables.engines.spark.statement.statements import Change, Create, Insert, Statement, carry_out
+from indextables.engines.spark.statement.plan_rewrite import Rewriter, frame_of, relation_path
+from indextables.engines.spark.statement.statements import (
+    Change,
+    Create,
+    Insert,
+    Nothing,
+    Statement,
+    carry_out,
+)
 from indextables.engines.spark.versions import seam
-from indextables.errors import ConfigError, IndexTablesError
+from indextables.errors import IndexTablesError, TableExistsError, TableNotFoundError
 
 
 def run(session: SparkSession, plan: JavaObject) -> DataFrame | None:
@@ -118,18 +128,38 @@ def _change(session: SparkSession, plan: JavaObject) -> Statement | None:
 
 def _create(session: SparkSession, plan: JavaObject) -> Statement | None:
     name = plan.name()
-    path = name_path(session, name.nameParts()) if name.nodeName() == "UnresolvedIdentifier" else None
-    provider = plan.tableSpec().provider()
-    is_named = provider.isDefined() and is_ours(provider.get())
-    if path is None and is_named:
-        raise ConfigError(
-            "the catalog cannot hold a table of this format, because such tables are known by their path",
-            hint=f"use CREATE TABLE {SHORT_NAME}.`/path/of/the/table`; for a name in this session: "
-            f"CREATE TEMPORARY VIEW … USING {SHORT_NAME} OPTIONS (path '…')",
-        )
-    # USING parquet makes a table of the catalog, in a database that happens to be called indextables
-    if path is None or (provider.isDefined() and not is_named):
+    if name.nodeName() != "UnresolvedIdentifier":
         return None
+    names = names_of(name.nameParts())
+    provider = plan.tableSpec().provider()
+    is_named = is_ours(provider.get()) if provider.isDefined() else is_default(session)
+    new: NewName | None = None
+    if is_path(session, names):
+        # USING parquet makes a table of the catalog, in a database that happens to be called indextables
+        if provider.isDefined() and not is_named:
+            return None
+        path = names[1]
+    else:
+        known = find_named(session, names)
+        if not is_named and known is None:
+            return None
+        location = _given(plan.tableSpec().location())
+        new = new_name(session, names, location)
+        path = new.path(session)
+        if entry_of(session, names) is not None:
+            if plan.nodeName().startswith("Create") and plan.ignoreIfExists():
+                return Nothing()
+            if known is None or not is_named or plan.nodeName().startswith("Create"):
+                raise TableExistsError(
+                    f"the catalog has {'.'.join(names)} already",
+                    hint="use CREATE OR REPLACE TABLE, IF NOT EXISTS, or another name",
+                    uri=path,
+                )
+            new, path = None, known.path
+        elif plan.nodeName().startswith("Replace") and not plan.orCreate():
+            raise TableNotFoundError(
+                f"there is no table {'.'.join(names)}", hint="use CREATE OR REPLACE TABLE", uri=path
+            )
     refuse_unkept(plan, path)
     is_filled = plan.nodeName().endswith("AsSelect")
     replaces = plan.nodeName().startswith("Replace")
@@ -147,7 +177,21 @@ def _create(session: SparkSession, plan: JavaObject) -> Statement | None:
         replace=replaces,
         options=_table_options(plan.tableSpec()),
         description=_given(plan.tableSpec().comment()),
+        name=new,
     )
+
+
+def creates(session: SparkSession, plan: JavaObject) -> bool:
+    """Returns whether a statement makes a table of this format under a name."""
+    if plan.nodeName() not in _CREATING:
+        return False
+    provider = plan.tableSpec().provider()
+    return is_ours(provider.get()) if provider.isDefined() else is_default(session)
+
+
+def is_default(session: SparkSession) -> bool:
+    """Returns whether a table for which no format is given is one of this library."""
+    return is_ours(str(session.conf.get("spark.sql.sources.default")))
 
 
 def _given(option: JavaObject) -> JavaObject | None:
@@ -195,14 +239,12 @@ def _each(items: JavaObject) -> Iterator[JavaObject]:
     return (items.apply(i) for i in range(items.length()))
 
 
+_CREATING: Final = ("CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect")
 _READERS: Final[Mapping[str, Callable[[SparkSession, JavaObject], Statement | None]]] = {
     "InsertIntoStatement": _insert,
     "OverwriteByExpression": _overwrite,
     "DeleteFromTable": _change,
     "UpdateTable": _change,
     "MergeIntoTable": _change,
-    "CreateTable": _create,
-    "CreateTableAsSelect": _create,
-    "ReplaceTable": _create,
-    "ReplaceTableAsSelect": _create,
+    **dict.fromkeys(_CREATING, _create),
 }

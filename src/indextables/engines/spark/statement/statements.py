@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
 
+from indextables.engines.spark.statement.names import NewName
 from indextables.errors import IndexTablesError
 
 
@@ -53,9 +54,16 @@ class Create:
     options: Mapping[str, str] = field(default_factory=dict)
     """OPTIONS (…)."""
     description: str | None = None
+    name: NewName | None = None
+    """What the catalog gets as the table's name."""
 
 
-Statement: TypeAlias = Insert | Change | Create
+@dataclass(frozen=True)
+class Nothing:
+    """A statement that has nothing to do: CREATE TABLE IF NOT EXISTS of a table that is there."""
+
+
+Statement: TypeAlias = Insert | Change | Create | Nothing
 Handler: TypeAlias = Callable[[SparkSession, Any], DataFrame | None]
 
 HANDLERS: dict[type[Any], Handler] = {}
@@ -64,6 +72,8 @@ HANDLERS: dict[type[Any], Handler] = {}
 
 def carry_out(session: SparkSession, statement: Statement) -> DataFrame:
     """Returns the result of the statement, an empty DataFrame if there is nothing to show."""
+    if isinstance(statement, Nothing):
+        return nothing(session)
     handler = HANDLERS.get(type(statement))
     if handler is None:
         raise IndexTablesError(
