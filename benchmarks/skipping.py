@@ -226,7 +226,7 @@ class Engines:
         self.duckdb.execute("SET TimeZone = 'UTC'")
         it.duckdb.register(self.duckdb, "t", path)
         self.datafusion = datafusion.SessionContext()
-        self.datafusion.register_dataset("t", self.table.to_dataset())
+        it.datafusion.register(self.datafusion, "t", path)
         self.frame = spark_frame(path) if with_spark else None
 
     def by_scan(self, form: Form) -> Any:
@@ -263,12 +263,12 @@ class Engines:
         return stats.data_files_opened + stats.files_handed_over
 
     def by_datafusion(self, form: Form) -> Any:
-        """DataFusion over the dataset, files opened by our reader."""
+        """`it.datafusion.sql`, files opened by our reader."""
         text = form.duckdb if form.duckdb != "" else form.spark
         if text is None:
             return None
         with it.query_stats() as stats:
-            self.datafusion.sql(f"SELECT count(*) FROM t WHERE {text}").collect()
+            it.datafusion.sql(self.datafusion, f"SELECT count(*) FROM t WHERE {text}").collect()
         return stats.data_files_opened + stats.files_handed_over
 
 

@@ -10,7 +10,7 @@ from indextables._version import __version__
 
 if TYPE_CHECKING:
     from indextables.core.predicate.col import col
-    from indextables.engines import duckdb
+    from indextables.engines import datafusion, duckdb
     from indextables.engines.polars import scan_polars
     from indextables.engines.spark.scan.scan_report import last_scan
     from indextables.engines.spark.session import enable
@@ -38,7 +38,10 @@ _LAZY: Final = {
     "enable": "indextables.engines.spark.session",
     "last_scan": "indextables.engines.spark.scan.scan_report",
 }
-_MODULES: Final = {"duckdb": "indextables.engines.duckdb"}
+_MODULES: Final = {
+    "datafusion": "indextables.engines.datafusion",
+    "duckdb": "indextables.engines.duckdb",
+}
 # The optional packages behind these names, and the extra that installs each.
 _EXTRAS: Final = {"pyspark": "spark", "duckdb": "duckdb", "polars": "polars", "pandas": "pandas"}
 
@@ -49,6 +52,7 @@ __all__ = [
     "check_table",
     "col",
     "convert",
+    "datafusion",
     "describe_log",
     "duckdb",
     "enable",

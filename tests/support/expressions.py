@@ -29,7 +29,7 @@ def samples() -> Iterator[tuple[str, tuple[Call, DataType]]]:
 
 def _call(name: str, sample: tuple[Any, ...]) -> tuple[Call, DataType] | None:
     function = FUNCTIONS[name]
-    if name in {"cast", "rounded cast"}:
+    if name in {"cast", "rounded cast", "truncated cast"}:
         source, target = sample
         return Call(name, (Ref(("x",), source),), target), source
     parts = [part if isinstance(part, _TYPES) else _constant(part) for part in sample]

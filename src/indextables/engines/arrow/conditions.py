@@ -9,6 +9,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from indextables.core.bind.bound import unless_null
+from indextables.core.expr.nodes import Expression, call
+from indextables.core.expr.zones import UTC
+from indextables.core.predicate.like import escape_like, like
 from indextables.core.predicate.nodes import (
     BoolRef,
     Compare,
@@ -27,8 +30,17 @@ from indextables.core.predicate.nodes import (
     Ref,
     StartsWith,
 )
-from indextables.core.types import FieldPath, PrimitiveType, StructType, is_float, leaves, path_text
+from indextables.core.types import (
+    FieldPath,
+    PrimitiveType,
+    StructType,
+    is_float,
+    leaves,
+    path_text,
+    resolve,
+)
 from indextables.engines.arrow.expression_tree import Call, FieldRef, Tree, Value, take_apart
+from indextables.errors import UnknownColumnError
 
 # Arrow scalars as literals of conditions.
 
@@ -103,17 +115,28 @@ class Rules(Enum):
         return NanRule.SPARK if self is Rules.SQL else NanRule.IEEE
 
 
+_TIMES: Final = tuple(PrimitiveType(name) for name in ("date", "timestamp_ntz", "timestamp"))
+_OF_TEXT: Final = {"utf8_lower": "lower in some way", "utf8_upper": "upper in some way"}
+_OF_DATE: Final = {
+    **{name: name for name in ("year", "quarter", "month", "day")},
+    "day_of_year": "dayofyear",
+}
 _UNREADABLE: Final = "only Arrow can evaluate it"
 # null_matching_behavior of is_in, by Arrow's numbers
 _MATCH, _SKIP = 0, 1
 
 
-def predicate_of(expression: Any, rules: Rules = Rules.ARROW) -> Predicate:
-    """Returns the condition an expression is; what statistics cannot answer is Opaque."""
+def predicate_of(
+    expression: Any, rules: Rules = Rules.ARROW, schema: StructType | None = None
+) -> Predicate:
+    """Returns the condition an expression is; what statistics cannot answer is Opaque.
+
+    Functions are read if the schema says what they are of.
+    """
     taken = take_apart(expression)
     if taken is None:
         return Opaque(str(expression), (), "PyArrow spells it in an unknown way")
-    return _Reader(rules).condition(taken.tree)
+    return _Reader(rules, schema).condition(taken.tree)
 
 
 def fields_of(expression: Any) -> frozenset[str] | None:
@@ -139,8 +162,8 @@ def _paths(tree: Tree) -> set[FieldPath] | None:
 
 
 class _Reader:
-    def __init__(self, rules: Rules) -> None:
-        self._rules = rules
+    def __init__(self, rules: Rules, schema: StructType | None) -> None:
+        self._rules, self._schema = rules, schema
 
     def condition(self, tree: Tree) -> Predicate:
         match tree:
@@ -164,18 +187,46 @@ class _Reader:
                 return self._opaque(tree)
 
     def _compare(self, op: CompareOp, left: Tree, right: Tree, tree: Tree) -> Predicate:
-        one, two = _operand(left), _operand(right)
+        one: Any = _operand(left)
+        two = _operand(right)
+        if isinstance(left, Call) and isinstance(two, Literal):
+            one = self._function(left, two)
         if one is None or two is None or (isinstance(one, Literal) and isinstance(two, Literal)):
             return self._opaque(tree)
         return Compare(op, one, two, self._rules.nan)
+
+    def _function(self, asked: Call, compared: Literal) -> Expression | None:
+        """Returns a function of a column, if it is known of the column's type and of the other side's kind."""
+        column = asked.arguments[0] if len(asked.arguments) == 1 else None
+        if self._schema is None or not isinstance(column, FieldRef) or not column.path:
+            return None
+        try:
+            _, dtype = resolve(self._schema, column.path, case_sensitive=True)
+        except UnknownColumnError:
+            return None
+        is_text = dtype == PrimitiveType("string")
+        if asked.name in _OF_TEXT and is_text and isinstance(compared.value, str):
+            return call(_OF_TEXT[asked.name], Ref(column.path))
+        if type(compared.value) is not int or compared.type is not None:
+            return None
+        if asked.name == "utf8_length" and is_text:
+            return call("length", Ref(column.path))
+        if dtype not in _TIMES or asked.options is not None:
+            return None
+        known = call("in calendar", Ref(column.path))
+        if asked.name in _OF_DATE:
+            date = known if dtype == _TIMES[0] else call("cast", known, type=_TIMES[0], zone=UTC)
+            return call(_OF_DATE[asked.name], date)
+        on_clock = asked.name in {"hour", "minute", "second"} and dtype != _TIMES[0]
+        return call(asked.name, known, zone=UTC) if on_clock else None
 
     def _if_else(self, test: Predicate, then: Predicate, otherwise: Predicate) -> Predicate:
         # the test is never NULL
         return (test & then) | (Not(test) & otherwise)
 
-    def _of_field(self, call: Call, ref: Ref) -> Predicate:
-        options = call.options
-        match call.name:
+    def _of_field(self, asked: Call, ref: Ref) -> Predicate:
+        options = asked.options
+        match asked.name:
             case "is_valid":
                 return Not(IsNull(ref))
             case "is_null":
@@ -187,21 +238,31 @@ class _Reader:
                 # bytes that are no text come in a scalar of text, too
                 return _starts_with(ref, options["pattern"].as_buffer().to_pybytes())
             case "is_in":
-                return self._is_in(ref, call)
+                return self._is_in(ref, asked)
+            case "ends_with" | "match_substring" | "match_like" if not options["ignore_case"].as_py():
+                return self._like(ref, asked)
             case _:
-                return self._opaque(call)
+                return self._opaque(asked)
 
-    def _is_in(self, ref: Ref, call: Call) -> Predicate:
-        values = [literal_of(scalar) for scalar in _values(call.options["value_set"])]
-        behaviour = call.options["null_matching_behavior"].as_py()
+    def _like(self, ref: Ref, asked: Call) -> Predicate:
+        text = asked.options["pattern"].as_buffer().to_pybytes().decode("utf-8", "replace")
+        if "\ufffd" in text or (asked.name == "match_like" and "\\" in text):
+            return self._opaque(asked)
+        form = {"ends_with": "%{}", "match_substring": "%{}%"}.get(asked.name)
+        found = like(ref, text if form is None else form.format(escape_like(text)))
+        return self._opaque(asked) if found is None else found
+
+    def _is_in(self, ref: Ref, asked: Call) -> Predicate:
+        values = [literal_of(scalar) for scalar in _values(asked.options["value_set"])]
+        behaviour = asked.options["null_matching_behavior"].as_py()
         listed = tuple(value for value in values if value is not None)
         if len(listed) < len(values) or behaviour not in {_MATCH, _SKIP}:
-            return self._opaque(call)
+            return self._opaque(asked)
         known = tuple(value for value in listed if value.value is not None)
         if self._rules is Rules.SQL:
             return IsIn(ref, listed) if behaviour == _MATCH else IsIn(ref, known)
         if any(isinstance(v.value, float) and (v.value == 0 or math.isnan(v.value)) for v in known):
-            return self._opaque(call)  # Arrow finds them by their bits: of two zeros one, of NaN some
+            return self._opaque(asked)  # Arrow finds them by their bits: of two zeros one, of NaN some
         # never NULL: a NULL is in a list that has one, or it is not
         found = IsTrue(IsIn(ref, known, NanRule.SPARK))
         has_null = len(known) < len(listed) and behaviour == _MATCH

@@ -137,7 +137,7 @@ class TableDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has n
         expression = self._combined(filter)
         if expression is None:
             return _Rows(self._planner, None, None)
-        bound = self._planner.bind(predicate_of(expression, self._rules))
+        bound = self._planner.bind(predicate_of(expression, self._rules, self._planner.schema))
         if _is_evaluable(bound):
             return _Rows(self._planner, bound, None)
         if self._rules is Rules.SQL:

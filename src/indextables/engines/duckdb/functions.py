@@ -165,7 +165,8 @@ class Reader:
                 found = read(self, parts)
                 return self._opaque(node) if found is None else found
             case _:
-                return as_condition(self.value(node)) or self._opaque(node)
+                truth = as_condition(self.value(node))
+                return self._opaque(node) if truth is None else truth
 
     def _compare(self, op: CompareOp, left: Node, right: Node) -> Predicate:
         one, two = self.value(left), self.value(right)
@@ -206,10 +207,11 @@ class Reader:
                 return self._known(node, "coalesce", [self.value(part) for part in parts])
             case "CASE_EXPR":
                 return self._case(node)
-            case "BOUND_FUNCTION" if _name(node) == "struct_extract":
+            case "BOUND_FUNCTION" if _name(node) in {"struct_extract", "array_extract"}:
                 parent = self.value(parts[0])
-                if isinstance(parent, Ref):
-                    return Ref((*parent.path, parts[1]["value"]["value"]))
+                if isinstance(parent, Ref) and _described(parts[0])["id"] == "STRUCT":
+                    place = _constant_text(parts[1])
+                    return self._unknown(node) if place is None else Ref((*parent.path, place))
                 return self._unknown(node)
             case "BOUND_FUNCTION" if (read := _FUNCTIONS.get(_name(node))) is not None:
                 return self._function(node, read, parts) or self._unknown(node)

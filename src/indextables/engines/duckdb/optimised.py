@@ -78,7 +78,9 @@ def scans_of(
                 found.scans.append(Scan(-1, [Constant(False)], is_whole=True))
     except (LookupError, ValueError, TypeError, AttributeError, RecursionError):
         return None
-    return found.scans
+    # a use that was not found may want rows that the others do not
+    used = sum(text.count(f'"value":{_ROWS + table}') for table in range(len(schemas)))
+    return found.scans if used == sum(scan.table >= 0 for scan in found.scans) else None
 
 
 def _check_is_serialisable(failed: Node) -> None:

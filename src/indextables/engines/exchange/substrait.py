@@ -6,16 +6,18 @@ the names of columns, so the tree itself is read here from the message.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from indextables.core.expr.nodes import Condition, Expression, call, refs_of
 from indextables.core.predicate.nodes import (
     And,
     BoolRef,
+    Call,
     Compare,
     CompareOp,
     Constant,
@@ -28,8 +30,11 @@ from indextables.core.predicate.nodes import (
     Or,
     Predicate,
     Ref,
+    Unknown,
+    over,
 )
-from indextables.core.types import PrimitiveType
+from indextables.core.predicate.tree import columns_of
+from indextables.core.types import DataType, FieldPath, PrimitiveType, is_float
 from indextables.engines.exchange.protobuf import Message, double, message, signed
 from indextables.errors import PredicateError
 
@@ -55,7 +60,8 @@ def from_substrait(data: bytes) -> dict[str, Predicate]:
     try:
         bound = arrow_substrait.deserialize_expressions(data)
         whole = message(bytes(data))
-        reader = _Reader(bound.schema, _functions(whole))
+        columns = [Typed(Ref((name,)), None) for name in bound.schema.names]
+        reader = Reader(columns, functions_of(whole), bound.schema)
         found = [message(_bytes(each)) for each in whole.get(3, [])]
         return {_bytes(e[3][0]).decode(): reader.condition(message(_bytes(e[1][0]))) for e in found}
     except (pa.ArrowException, ValueError, KeyError, IndexError) as error:
@@ -71,7 +77,7 @@ def _bytes(value: int | bytes) -> bytes:
     return value
 
 
-def _functions(whole: Message) -> dict[int, str]:
+def functions_of(whole: Message) -> dict[int, str]:
     """Returns names of functions by the number the expressions use."""
     found: dict[int, str] = {}
     for extension in whole.get(2, []):
@@ -83,76 +89,193 @@ def _functions(whole: Message) -> dict[int, str]:
     return found
 
 
+class Typed(NamedTuple):
+    """A value, and the type of its result where it is known."""
+
+    value: Expression
+    type: DataType | None
+
+
+Read: TypeAlias = Callable[[str, Sequence[Typed]], Typed | Predicate | None]
+"""What a producer's function of values means: a value, a condition, or nothing that is known."""
+
+
 @dataclass(frozen=True, slots=True)
-class _Reader:
-    schema: Any
+class Reader:
+    """Reads expressions over columns; a producer's own functions by `read`, its casts by `cast`."""
+
+    columns: Sequence[Typed]
     functions: Mapping[int, str]
+    fields: Any = None
+    """The Arrow schema of the columns, by which fields of structs are found."""
+    read: Read = lambda _name, _parts: None
+    cast: Callable[[Typed, Message, int], Typed | None] = lambda _part, _type, _failure: None
 
     def condition(self, tree: Message) -> Predicate:
-        match self._operand(tree):
-            case Ref() as ref:
-                return BoolRef(ref)
-            case Literal(None | True | False as value):
-                return Constant(value)
+        """Returns a boolean expression as a condition; Opaque where nothing is known of it."""
         if 3 in tree:
-            return self._function(message(_bytes(tree[3][0])))
-        if 8 in tree:
+            found = self._function(message(_bytes(tree[3][0])))
+            if isinstance(found, Condition):
+                return found
+            value = found.value
+        elif 8 in tree:
             return self._one_of(message(_bytes(tree[8][0])))
-        return Opaque("a Substrait expression", (), "its form is not known")
+        else:
+            value = self.value(tree).value
+        match value:
+            case Ref() | Call():
+                return over(value, BoolRef)
+            case Literal(None | True | False as truth):
+                return Constant(truth)
+            case Condition():
+                return value  # type: ignore[return-value]
+            case Unknown(text, columns, why):
+                return Opaque(text, columns, why)
+            case _:
+                return Opaque("a Substrait expression", (), "its form is not known")
 
-    def _function(self, call: Message) -> Predicate:
-        number = call.get(1, [0])[0]
+    def _function(self, asked: Message) -> Typed | Predicate:
+        number = asked.get(1, [0])[0]
         assert isinstance(number, int)
         name = self.functions.get(number, "")
-        arguments = [message(_bytes(each)) for each in call.get(4, [])]
+        arguments = [message(_bytes(each)) for each in asked.get(4, [])]
         parts = [message(_bytes(each[3][0])) for each in arguments if 3 in each]
-        match name, parts:
-            case "and", _:
-                return And(tuple(map(self.condition, parts)))
-            case "or", _:
-                return Or(tuple(map(self.condition, parts)))
-            case "not", [part]:
-                return Not(self.condition(part))
-            case "is_null" | "is_not_null" | "is_nan", [part] if isinstance(
-                ref := self._operand(part), Ref
-            ):
-                tests: dict[str, Predicate] = {"is_null": IsNull(ref), "is_nan": IsNan(ref)}
-                return tests.get(name, Not(IsNull(ref)))
+        if name in {"and", "or", "not"}:
+            inner = tuple(map(self.condition, parts))
+            return And(inner) if name == "and" else Or(inner) if name == "or" else Not(inner[0])
+        values = [self.value(part) for part in parts]
+        found: Typed | Predicate | None = self._test(name, values)
+        if found is None and not any(isinstance(part.value, Unknown | Condition) for part in values):
+            found = self.read(name, values)
+        if found is not None:
+            return found
+        columns = tuple(dict.fromkeys(path for part in values for path in _paths(part.value)))
+        return Typed(Unknown(f"{name}(…)", columns, "only an engine can evaluate it"), None)
+
+    def _test(self, name: str, values: Sequence[Typed]) -> Predicate | None:
+        match name, [part.value for part in values]:
+            case "is_null", [Ref() | Call() as value]:
+                return over(value, IsNull)
+            case "is_not_null", [Ref() | Call() as value]:
+                return Not(over(value, IsNull))
+            case "is_nan", [Ref() as ref]:
+                return IsNan(ref)
             case _, [left, right] if name in _COMPARISONS:
-                one, two = self._operand(left), self._operand(right)
-                if one is not None and two is not None and Ref in {type(one), type(two)}:
-                    return Compare(_COMPARISONS[name], one, two)
-        return Opaque(f"{name}(…)", (), "only an engine can evaluate it")
+                return self._compare(_COMPARISONS[name], left, right, values)
+            case _:
+                return None
+
+    def _compare(
+        self, op: CompareOp, left: Any, right: Any, values: Sequence[Typed]
+    ) -> Predicate | None:
+        plain = isinstance(left, Ref | Literal) and isinstance(right, Ref | Literal)
+        if plain:
+            return Compare(op, left, right) if Ref in {type(left), type(right)} else None
+        alike = values[0].type is not None and values[0].type == values[1].type
+        known = all(isinstance(side, Ref | Call | Literal) for side in (left, right))
+        # engines order the two zeros of computed numbers in different ways
+        safe = alike and known and not (is_float(values[0].type) and not _is_beside_zero(left, right))  # type: ignore[arg-type]
+        return Compare(op, left, right) if safe else None
 
     def _one_of(self, tree: Message) -> Predicate:
-        ref = self._operand(message(_bytes(tree[1][0])))
-        values = [self._operand(message(_bytes(each))) for each in tree.get(2, [])]
-        literals = tuple(value for value in values if isinstance(value, Literal))
-        if not isinstance(ref, Ref) or len(literals) < len(values):
+        side = self.value(message(_bytes(tree[1][0])))
+        values = [self.value(message(_bytes(each))) for each in tree.get(2, [])]
+        literals = tuple(part.value for part in values if isinstance(part.value, Literal))
+        alike = isinstance(side.value, Ref) or all(part.type == side.type for part in values)
+        if not isinstance(side.value, Ref | Call) or len(literals) < len(values) or not alike:
             return Opaque("a list", (), "not all of it are values")
-        return IsIn(ref, literals)
+        if isinstance(side.value, Call) and (side.type is None or is_float(side.type)):
+            return Opaque("a list", tuple(refs_of(side.value)), "of computed numbers")
+        return over(side.value, lambda ref: IsIn(ref, literals))
 
-    def _operand(self, tree: Message) -> Ref | Literal | None:
+    def value(self, tree: Message) -> Typed:
+        """Returns an expression as a value."""
+        found: Typed | None = None
         if 1 in tree:
-            return _literal(message(_bytes(tree[1][0])))
-        if 2 in tree:
+            found = _typed_literal(message(_bytes(tree[1][0])))
+        elif 2 in tree:
             selected = message(_bytes(tree[2][0]))
-            return self._reference(message(_bytes(selected[1][0]))) if 1 in selected else None
-        return None
+            found = self._reference(message(_bytes(selected[1][0]))) if 1 in selected else None
+        elif 3 in tree:
+            result = self._function(message(_bytes(tree[3][0])))
+            found = Typed(result, _BOOLEAN) if isinstance(result, Condition) else result
+        elif 6 in tree:
+            found = self._choice(message(_bytes(tree[6][0])))
+        elif 11 in tree:
+            cast = message(_bytes(tree[11][0]))
+            failure = cast.get(3, [0])[0]
+            assert isinstance(failure, int)
+            part = self.value(message(_bytes(cast[2][0])))
+            if not isinstance(part.value, Unknown | Condition):
+                found = self.cast(part, message(_bytes(cast[1][0])), failure)
+        return found or Typed(Unknown("a Substrait expression", (), "its form is not known"), None)
 
-    def _reference(self, segment: Message) -> Ref | None:
-        path, fields = [], list(self.schema)
-        while True:
-            if 2 not in segment:
+    def _choice(self, tree: Message) -> Typed | None:
+        parts: list[Expression] = []
+        kinds: list[DataType | None] = []
+        for each in tree.get(1, []):
+            clause = message(_bytes(each))
+            then = self.value(message(_bytes(clause[2][0])))
+            parts += [self.condition(message(_bytes(clause[1][0]))), then.value]
+            kinds.append(then.type)
+        last = self.value(message(_bytes(tree[2][0]))) if 2 in tree else Typed(Literal(None), None)
+        parts.append(last.value)
+        kinds += [last.type] if 2 in tree else []
+        if None in kinds or len(set(kinds)) > 1 or any(isinstance(part, Unknown) for part in parts):
+            return None
+        return Typed(call("case", *parts), kinds[0])
+
+    def _reference(self, segment: Message) -> Typed | None:
+        place = message(_bytes(segment[2][0])) if 2 in segment else None
+        if place is None:
+            return None
+        index = place.get(1, [0])[0]
+        assert isinstance(index, int)
+        found = self.columns[index]
+        fields = None if self.fields is None else self.fields[index].type
+        while 2 in place:
+            segment = message(_bytes(place[2][0]))
+            if 2 not in segment or not isinstance(found.value, Ref) or fields is None:
                 return None
             place = message(_bytes(segment[2][0]))
             index = place.get(1, [0])[0]
             assert isinstance(index, int)
-            field = fields[index]
-            path.append(field.name)
-            if 2 not in place:
-                return Ref(tuple(path))
-            segment, fields = message(_bytes(place[2][0])), list(field.type)
+            inner = fields.field(index)
+            found, fields = Typed(Ref((*found.value.path, inner.name)), None), inner.type
+        return found
+
+
+def _paths(value: Expression) -> Sequence[FieldPath]:
+    return columns_of(value) if isinstance(value, Condition) else tuple(refs_of(value))  # type: ignore[arg-type]
+
+
+def _is_beside_zero(left: Any, right: Any) -> bool:
+    """Returns whether one side is a constant, and not zero."""
+    constants = [side.value for side in (left, right) if isinstance(side, Literal)]
+    return len(constants) == 1 and bool(constants[0])
+
+
+_BOOLEAN: Final = PrimitiveType("boolean")
+_LITERAL_TYPES: Final = {
+    1: "boolean",
+    2: "byte",
+    3: "short",
+    5: "integer",
+    7: "long",
+    10: "float",
+    11: "double",
+    12: "string",
+    13: "binary",
+    16: "date",
+}
+
+
+def _typed_literal(tree: Message) -> Typed | None:
+    literal = _literal(tree)
+    if literal is None:
+        return None
+    name = next((_LITERAL_TYPES[number] for number in tree if number in _LITERAL_TYPES), None)
+    return Typed(literal, literal.type if name is None else PrimitiveType(name))  # type: ignore[arg-type]
 
 
 def _literal(tree: Message) -> Literal | None:

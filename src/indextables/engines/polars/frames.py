@@ -8,12 +8,14 @@ from functools import lru_cache
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from indextables.core.predicate.nodes import Predicate, StartsWith
+from indextables.core.predicate.tree import fold, is_computed
 from indextables.core.prune.partitions import partition_scalar
 from indextables.core.types import Field, StructType, schema_to_arrow
 from indextables.engines.native_files import NativeGroup, NativePlan, native_plan
 from indextables.engines.polars.expressions import predicate_of
 from indextables.parquet.read.read import ReadRequest, read_batches, units_of
-from indextables.parquet.read.row_filter import evaluable_part, is_evaluable
+from indextables.parquet.read.row_filter import evaluable_part
 from indextables.plan.planner import Plan, Planner
 from indextables.plan.report import Recorder
 from indextables.storage.base import LogStore
@@ -27,19 +29,24 @@ def polars_schema(schema: StructType) -> pl.Schema:
     return empty.schema
 
 
-def lazy_frame(plan: Plan, store: LogStore) -> pl.LazyFrame:
-    """Returns all rows of the plan's splits; Polars filters them."""
+def lazy_frame(plan: Plan, store: LogStore, where: Predicate | None) -> pl.LazyFrame:
+    """Returns all rows of the splits of a plan for `where`; Polars filters them."""
     schema = plan.snapshot.schema
     found = native_plan(plan, store)
     recorder = found.counted(plan)
     # Polars computes with a row group's bounds as with values, even where that overflows
-    by_bounds = plan.predicate is None or is_evaluable(plan.predicate)
+    by_bounds = where is None or not fold(where, lambda node, inner: _is_more(node) or any(inner))
     parts = [_scan(group, schema, use_statistics=by_bounds) for group in found.groups]
     if found.others.any():
         parts.append(_read(plan, found, store, recorder))
     if not parts:
         return pl.LazyFrame(schema=polars_schema(schema))
     return parts[0] if len(parts) == 1 else pl.concat(parts)
+
+
+def _is_more(node: Predicate) -> bool:
+    """Returns whether this part of a condition is more than columns compared with constants."""
+    return is_computed(node) or (isinstance(node, StartsWith) and node.pattern is not None)
 
 
 def _scan(group: NativeGroup, schema: StructType, *, use_statistics: bool) -> pl.LazyFrame:
@@ -76,8 +83,8 @@ def planning_source(planner: Planner) -> pl.LazyFrame:
     ) -> Iterator[pl.DataFrame]:
         del size
         useful = predicate if limit is None else None  # a limit comes before the filter
-        plan = planner.plan(None if useful is None else predicate_of(useful))
-        frame = lazy_frame(plan, planner.store)
+        where = None if useful is None else predicate_of(useful, planner.schema)
+        frame = lazy_frame(planner.plan(where), planner.store, where)
         frame = frame if limit is None else frame.head(limit)
         frame = frame if predicate is None else frame.filter(predicate)
         yield (frame if columns is None else frame.select(columns)).collect()

@@ -8,6 +8,7 @@ import polars as pl
 from polars.lazyframe.resolver import FilterExpr, LazyFrameResolver, ResolvedLazyFrameProps
 
 from indextables.core.predicate.nodes import And, Predicate
+from indextables.core.types import StructType
 from indextables.engines.polars.expressions import predicate_of
 from indextables.engines.polars.frames import lazy_frame, polars_schema
 from indextables.errors import SchemaMismatchError
@@ -42,8 +43,8 @@ class TableResolver(LazyFrameResolver):
         if existing_resolved_version_key == props.version_key:
             return None, props
         # a limit is applied before the filters: it means the first rows of the table, not the first that match
-        plan = planner.plan(_conjunction(filters) if limit is None else None)
-        return lazy_frame(plan, planner.store).select(self._schema.names()), props
+        where = _conjunction(filters, planner.schema) if limit is None else None
+        return lazy_frame(planner.plan(where), planner.store, where).select(self._schema.names()), props
 
     def _newest(self) -> Planner:
         newest = self._planner.newest()
@@ -58,6 +59,6 @@ class TableResolver(LazyFrameResolver):
         return newest
 
 
-def _conjunction(filters: Sequence[FilterExpr]) -> Predicate | None:
-    parts = tuple(predicate_of(each.expr) for each in filters)
+def _conjunction(filters: Sequence[FilterExpr], schema: StructType) -> Predicate | None:
+    parts = tuple(predicate_of(each.expr, schema) for each in filters)
     return And(parts) if parts else None

@@ -21,14 +21,13 @@ from indextables.core.expr.functions.function import (
     periodic,
     whole,
 )
-from indextables.core.expr.functions.instants import DATE, TIMESTAMP, TIMESTAMP_NTZ, known_span
+from indextables.core.expr.functions.instants import DATE, TIMESTAMP, TIMESTAMP_NTZ
 from indextables.core.expr.functions.number_types import DOUBLE, FLOAT, INT, LONG, is_integer
 from indextables.core.expr.functions.rounding import double_to_integer, half_away
 from indextables.core.expr.functions.text import STRING, Folded
 from indextables.core.expr.image import Array, Image, Pieces
 from indextables.core.expr.nodes import Mode
 from indextables.core.expr.vectors import float_ordinals, floats_of
-from indextables.core.expr.zones import UTC
 from indextables.core.types import DataType, DecimalType, PrimitiveType, is_float
 
 _MODES: Final = (Mode.ANSI, Mode.TRY)
@@ -56,6 +55,14 @@ def _to_known_integer(types: Sequence[DataType], known: DataType | None) -> Sign
         return None
     is_number = is_float(types[0]) or isinstance(types[0], DecimalType)
     return (tuple(types), known) if is_number else None
+
+
+def _truncated_cast(site: Site) -> Sequence[Image] | None:
+    """Returns a double as an integer towards zero; 2**63 is no bigint, unlike in Spark."""
+    if not is_float(site.types[0]):
+        return None
+    has_top = site.result != LONG
+    return (double_to_integer(site, np.trunc, outside_kind(site.mode), top_is_taken=has_top),)  # type: ignore[arg-type]
 
 
 def _rounded_cast(site: Site) -> Sequence[Image]:
@@ -98,7 +105,8 @@ def _one_time(types: Sequence[DataType], _: DataType | None) -> Signature | None
 
 def _in_calendar(site: Site) -> Sequence[Image]:
     low, end = site.argument.universe
-    first, last = (-2 * _MILLION, 4 * _MILLION) if site.types[0] == DATE else known_span(UTC)
+    # two hundred thousand years of microseconds
+    first, last = (-2 * _MILLION, 4 * _MILLION) if site.types[0] == DATE else (-6 * 10**18, 6 * 10**18)
     ends = np.array([first]), np.array([last])
     return (
         Pieces(site.argument, site.space, *ends, lambda x: x, anything=(low, first, last + 1, end)),
@@ -130,6 +138,7 @@ FUNCTIONS: Final = tuple(
             _MODES,
             ((DOUBLE, INT), (DOUBLE, LONG), (FLOAT, _BYTE), (_MONEY, INT), (_MONEY, _BYTE)),
         ),
+        ("truncated cast", _to_known_integer, _truncated_cast, _MODES, ((DOUBLE, INT), (FLOAT, LONG))),
         ("floor quotient", _same_integers, _floor_quotient, (Mode.ANSI,), _QUOTIENTS),
         ("floor remainder", _same_integers, _floor_remainder, (Mode.ANSI,), ((INT, 7), (INT, 1))),
         # some engines have an infinite date and time, and times beyond which nothing is computed
