@@ -286,11 +286,18 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
 # -- the command -----------------------------------------------------------------------------------
 
 
-def search(seeds: range, *, until: float = float("inf")) -> tuple[int, int, int, Run | None]:
-    """Runs seeds until one fails: (seeds, steps, commits, the failing run)."""
+_TELL_EACH = 500
+
+
+def search(
+    seeds: range, *, until: float = float("inf"), tell: Any = None
+) -> tuple[int, int, int, Run | None]:
+    """Runs seeds until one fails: (seeds, steps, commits, the failing run). `tell` is a stream for progress."""
     logging.disable(logging.CRITICAL)
     steps = commits = done = 0
     for seed in seeds:
+        if tell is not None and done and done % _TELL_EACH == 0:
+            print(f"{done} of {len(seeds)} seeds, {steps} steps", file=tell, flush=True)
         if time.monotonic() > until:
             break
         found = run(scenario_of(seed))
@@ -315,7 +322,8 @@ def main() -> int:
         print("\n".join(found.trace) if arguments.trace else "", found, sep="\n")
         return bool(found.violations)
     began = time.process_time()
-    done, steps, commits, failed = search(range(arguments.start, arguments.start + arguments.seeds))
+    seeds = range(arguments.start, arguments.start + arguments.seeds)
+    done, steps, commits, failed = search(seeds, tell=sys.stderr)
     print(f"{done} seeds, {steps} steps, {commits} commits, {time.process_time() - began:.1f} s of CPU")
     if failed is None:
         return 0
