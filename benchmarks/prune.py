@@ -16,14 +16,14 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from common import save
+from common import best_ms, interleaved, save
 
 from indextables.core.bind.bind import bind
 from indextables.core.prune.evaluate import may_match, must_match
@@ -48,6 +48,18 @@ TARGETS_MS = {
     "IN, 10,000 strings": 100,
     "NOT IN, 10,000 longs": 100,
 }
+PLAIN = "ts BETWEEN '2016-01-01' AND '2016-01-02'"
+TARGET_RATIOS = {
+    "year(ts) = 2024": 4,
+    "month(ts) = 5": 8,
+    "hour(ts) = 5": 30,
+    "date_trunc('MONTH', ts) = '2024-02-01'": None,
+    "to_date(ts) = '2024-02-03'": None,
+    "dayofweek(ts) = 1": None,
+    "a + 1 > 5": None,
+    "a + b > 5": 10,
+}
+"""How many times as long as `PLAIN` a plan may take, in the same run."""
 
 
 def text(number: int) -> str:
@@ -72,21 +84,10 @@ class ArraySource:
     """Statistics as the columns of a checkpoint hold them."""
 
     partition_columns = ()
-    schema = SCHEMA
 
-    def __init__(self, bounds: Bounds) -> None:
-        self.num_rows = len(bounds.low)
-        sides = {"min": bounds.low, "max": bounds.high}
-        self._bounds = {
-            which: {
-                "n": pa.array(values),
-                "m": pa.array(values + 5),
-                "s": pa.array([text(v) for v in values.tolist()]),
-                "x": pa.array(values / 7),
-                "d": pa.array([f"{v}.25" for v in values.tolist()]),
-            }
-            for which, values in sides.items()
-        }
+    def __init__(self, schema: StructType, bounds: Mapping[str, Mapping[str, Any]]) -> None:
+        self.schema, self._bounds = schema, bounds
+        self.num_rows = len(next(iter(bounds["min"].values())))
         self._zero = pa.array(np.zeros(self.num_rows, np.int64))
         self._rows = pa.array(np.full(self.num_rows, ROWS))
 
@@ -104,6 +105,45 @@ class ArraySource:
 
     def absent(self, _path: tuple[str, ...]) -> None:
         return None
+
+
+def source_of(bounds: Bounds) -> ArraySource:
+    """Statistics of a long, a string, a double, a decimal and another long column."""
+    sides = {"min": bounds.low, "max": bounds.high}
+    columns = {
+        which: {
+            "n": pa.array(values),
+            "m": pa.array(values + 5),
+            "s": pa.array([text(v) for v in values.tolist()]),
+            "x": pa.array(values / 7),
+            "d": pa.array([f"{v}.25" for v in values.tolist()]),
+        }
+        for which, values in sides.items()
+    }
+    return ArraySource(SCHEMA, columns)
+
+
+def source_of_times(splits: int) -> ArraySource:
+    """Statistics of two hours out of fifteen years, in random order, and of two longs."""
+    rng = np.random.default_rng(7)
+    start = np.datetime64("2010-01-01", "us").astype(np.int64)
+    low = start + rng.integers(0, 15 * 365 * 86_400, splits) * 1_000_000
+    high = low + rng.integers(0, 7200, splits) * 1_000_000
+    a = rng.integers(0, 10**9, splits)
+    schema = StructType(
+        tuple(
+            Field(n, PrimitiveType(t)) for n, t in (("ts", "timestamp"), ("a", "long"), ("b", "long"))
+        )
+    )
+    columns = {
+        "min": {"ts": _instants(low), "a": pa.array(a), "b": pa.array(a // 2)},
+        "max": {"ts": _instants(high), "a": pa.array(a + 1000), "b": pa.array(a // 2 + 100)},
+    }
+    return ArraySource(schema, columns)
+
+
+def _instants(micros: np.ndarray) -> pa.Array:
+    return pa.array(np.char.add(np.datetime_as_string(micros.view("M8[us]")), "Z"))
 
 
 def conditions(members: int) -> dict[str, str]:
@@ -137,7 +177,7 @@ def milliseconds(work: Callable[[], Any], runs: int) -> float:
 
 def measure_ours(splits: int, runs: int) -> list[dict[str, Any]]:
     print(f"\n{splits:,} splits: milliseconds", flush=True)
-    source = ArraySource(Bounds.of(splits))
+    source = source_of(Bounds.of(splits))
     results = []
     print(f"  {'condition':26}{'kept':>10}{'bind':>9}{'first':>9}{'next':>9}{'must_match':>12}")
     for name, sql in conditions(10_000).items():
@@ -158,6 +198,36 @@ def measure_ours(splits: int, runs: int) -> list[dict[str, Any]]:
             f"  {name:26}{found['kept']:>10,}{found['bind_ms']:>9.1f}{first:>9.1f}"
             f"{found['next_ms']:>9.1f}{found['must_match_ms']:>12.1f}",
             flush=True,
+        )
+    return results
+
+
+def measure_functions(splits: int, runs: int) -> list[dict[str, Any]]:
+    """Warm plans by functions, in turns with a plain range of the same column."""
+    print(f"\n{splits:,} splits, functions, America/New_York: milliseconds", flush=True)
+    source = source_of_times(splits)
+    index = ColumnStatsIndex(source)
+    bound = {
+        sql: bind(parse_predicate(sql), source.schema, timezone="America/New_York")
+        for sql in (PLAIN, *TARGET_RATIOS)
+    }
+    plans = {sql: (lambda b=each: may_match(b, index)) for sql, each in bound.items()}
+    best = {sql: best_ms(seconds) for sql, seconds in interleaved(plans, runs).items()}
+    results = [
+        {
+            "condition": sql,
+            "kept": int(plans[sql]().sum()),
+            "next_ms": round(ms, 2),
+            "times_plain": round(ms / best[PLAIN], 2),
+            "target": TARGET_RATIOS.get(sql),
+        }
+        for sql, ms in best.items()
+    ]
+    for row in results:
+        target = row["target"]
+        state = "" if target is None else "ok" if row["times_plain"] <= target else "MISSED"
+        print(
+            f"  {row['condition']:42}{row['kept']:>10,}{row['next_ms']:>9.2f}{row['times_plain']:>8.2f}x {state}"
         )
     return results
 
@@ -251,7 +321,7 @@ def measure_peers(splits: int) -> list[dict[str, Any]]:
 
     print(f"\n{splits:,} splits against peers: milliseconds", flush=True)
     bounds, wanted = Bounds.of(splits), text(500_000_000)
-    index = ColumnStatsIndex(ArraySource(bounds))
+    index = ColumnStatsIndex(source_of(bounds))
     ours = {"long range": "n >= 500000000 AND n < 500010000", "string equality": f"s = '{wanted}'"}
     delta = {
         "long range": (ds.field("n") >= 500_000_000) & (ds.field("n") < 500_010_000),
@@ -309,12 +379,16 @@ def main() -> int:
     options = parser.parse_args()
     ours = measure_ours(options.splits, options.runs)
     peers = [] if options.no_peers else measure_peers(options.peer_splits)
-    good = verdict(ours)
+    functions = measure_functions(options.splits, options.runs)
+    good = verdict(ours) and all(
+        row["times_plain"] <= (row["target"] or row["times_plain"]) for row in functions
+    )
     save(
         "prune",
         {
             "splits": options.splits,
             "ours": ours,
+            "functions": functions,
             "peer_splits": options.peer_splits,
             "peers": peers,
         },

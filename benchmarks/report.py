@@ -55,6 +55,13 @@ def pruning(found: Any) -> Iterator[str]:
         ([row["condition"], row["kept"], row["first_ms"], row["next_ms"]] for row in found["ours"]),
     )
     yield table(
+        [f"{found['splits']:,} splits, functions", "kept", "next plan", "times the first", "target"],
+        (
+            [f"`{row['condition']}`", row["kept"], row["next_ms"], row["times_plain"], row["target"]]
+            for row in found["functions"]
+        ),
+    )
+    yield table(
         [f"{found['peer_splits']:,} splits", "first plan", "next plan", "deltalake", "pyiceberg"],
         (
             [

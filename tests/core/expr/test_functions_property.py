@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from indextables.core.expr.evaluate import chain_of, range_of, rows_of
 from indextables.core.expr.functions import FUNCTIONS, Range
 from indextables.core.expr.image import Pieces, first_where
-from indextables.core.expr.nodes import Call
+from indextables.core.expr.nodes import Call, Ref
 from indextables.core.expr.vectors import column_of, is_text
 from indextables.core.expr.zone_rules import zone_of
 from indextables.core.expr.zones import Zone
@@ -69,7 +69,7 @@ def test_a_preimage_holds_every_value_that_leads_to_a_wanted_result(
     assert call.type is not None
     for _ in range(5):
         wanted = wanted_among(outcomes, call.type, rng)
-        found, errors = chain.preimage(wanted), chain.errors()
+        found, errors = chain.preimage(wanted), chain.errors
         for state, outcome, value in zip(states, outcomes, values, strict=True):
             if outcome == "error":
                 assert is_among(state, errors), (value, "raises")
@@ -159,3 +159,15 @@ def test_a_search_crosses_the_whole_of_64_bits() -> None:
     for wanted in (-(2**63), -5, 0, 7, 2**62 + 3, 2**63 - 1):
         assert first_where(low, high, lambda x, w=wanted: x >= w) == [wanted] * 2  # type: ignore[misc]
     assert first_where(low, high, lambda x: x > 2**63 - 1) == [2**63] * 2
+
+
+def test_columns_of_one_name_are_not_taken_for_each_other() -> None:
+    """The states of a byte and of a long, one asked after the other, under the same cast."""
+    double = PrimitiveType("double")
+    found = []
+    for name in ("byte", "long", "byte"):
+        column = Ref(("x",), PrimitiveType(name))
+        chain = chain_of(Call("cast", (column,), double), lambda _: None)
+        assert chain is not None
+        found.append(chain.preimage(States(space_of(double).universe)).cuts)
+    assert found == [(-128, 128), (-(2**63), 2**63), (-128, 128)]

@@ -150,7 +150,7 @@ def test_no_preimage_and_no_range_leaves_out_what_spark_answers(case):
         if chain is None:
             continue
         wanted = wanted_among(outcomes, case.call.type, rng)
-        found, errors = chain.preimage(wanted), chain.errors()
+        found, errors = chain.preimage(wanted), chain.errors
         for state, outcome in zip(states, outcomes, strict=True):
             if outcome == "error":
                 assert is_among(state, errors), state

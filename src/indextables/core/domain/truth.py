@@ -382,7 +382,7 @@ class _Preimages(Truth):
 
     @cached_property
     def error(self) -> States:
-        errors: States = self.__dict__["chain"].errors()
+        errors: States = self.__dict__["chain"].errors
         return errors
 
     def _of(self, results: States) -> States:

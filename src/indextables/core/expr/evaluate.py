@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,7 +39,7 @@ def site_of(call: Call, windows: Windows | None = None) -> Site:
 # The states of one column that lead to a result.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Chain:
     """A function of one column as the images of its steps, the innermost first."""
 
@@ -54,6 +55,7 @@ class Chain:
         """Returns the states of the column whose result is, or may be, wanted."""
         return _back(self.images, wanted)
 
+    @cached_property
     def errors(self) -> States:
         """Returns the states of the column that raise an error, or may."""
         found = [_back(self.images[:i], image.errors()) for i, image in enumerate(self.images)]
@@ -70,17 +72,29 @@ def _back(images: Sequence[Image], wanted: States) -> States:
 
 def chain_of(expression: Expression, windows: Callable[[FieldPath], Windows | None]) -> Chain | None:
     """Returns the expression as steps from its only column; None where it is no such expression."""
-    calls: list[Call] = []
-    while isinstance(expression, Call):
-        varying = [part for part in expression.arguments if not isinstance(part, Literal)]
+    column = expression
+    while isinstance(column, Call):
+        varying = [part for part in column.arguments if not isinstance(part, Literal)]
         if len(varying) != 1:
             return None
-        calls.append(expression)
-        expression = varying[0]
-    if not isinstance(expression, Ref):
+        column = varying[0]
+    if not isinstance(column, Ref):
         return None
+    return _chain(expression, column.path, column.type, windows(column.path))
+
+
+@lru_cache(maxsize=256)
+def _chain(
+    expression: Expression,
+    path: FieldPath,
+    _type: DataType | None,  # columns of one name are equal, whatever their types
+    where: Windows | None,
+) -> Chain | None:
+    calls: list[Call] = []
+    while isinstance(expression, Call):
+        calls.append(expression)
+        expression = next(part for part in expression.arguments if not isinstance(part, Literal))
     images: list[Image] = []
-    where = windows(expression.path)
     for call in reversed(calls):
         found = images_of(call.function, site_of(call, where))
         if found is None:
@@ -88,7 +102,7 @@ def chain_of(expression: Expression, windows: Callable[[FieldPath], Windows | No
         for image in found:
             where = _through(image, where)
         images += found
-    return Chain(expression.path, tuple(images))
+    return Chain(path, tuple(images))
 
 
 def _through(image: Image, windows: Windows | None) -> Windows | None:
@@ -235,7 +249,8 @@ def _range_through(image: Image, known: Range) -> Range | None:
     if isinstance(image, Blur) and image.f is not None:
         first, end = image.within
         full = [np.full(len(known.value), cut, np.int64) for cut in (first, end - 1)]
-        return replace(known, low=full[0], high=full[1], value=known.value | known.nan)
+        values = known.value | known.nan
+        return replace(known, low=full[0], high=full[1], value=values, ends=None)
     if not isinstance(image, Pieces) or image.argument.kind == "bytes" or known.low.dtype == object:
         return None
     low, high, there = image.ranges(known.low, known.high)

@@ -89,6 +89,8 @@ class Pieces:
     of_nan: Outcome = "nan"
     of_null: Outcome = "null"
     exact: bool = True
+    inverse: Callable[[Array], Array] | None = None
+    """The least value with a result, most likely: it is checked, and only saves a search."""
 
     def value(self, x: Array) -> Array:
         """Returns f, its argument and its results in 64 bits where these are enough for the types."""
@@ -176,13 +178,15 @@ class Pieces:
             y = self.value(x)
             return np.where(rising[of], y >= starts[of], y <= mosts[of])
 
-        if len(first) <= _FEW_PIECES:
-            return _search(first, last, begun)
-        # many pieces are often alike: a guess is checked, and only where it is wrong something is searched for
+        # a guess is checked, and only where it is wrong something is searched for
+        guesses = [first + (starts - self.value(first))]
+        if self.inverse is not None:
+            guesses.append(self.inverse(np.where(rising, starts, mosts)))
+        if len(first) > _FEW_PIECES:  # many pieces are often alike
+            guesses.append(first + (_search(first[:1], last[:1], begun)[0] - first[:1]))
         every = np.arange(len(first))
-        like, _ = _search(first[:1], last[:1], begun)
         found, known = first.copy(), np.zeros(len(first), np.bool_)
-        for guess in (first + (starts - self.value(first)), first + (like - first[:1])):
+        for guess in guesses:
             tried = np.clip(guess, first, last)
             before = np.where(tried > first, tried - 1, first)
             right = begun(tried, every) & ((tried == first) | ~begun(before, every))

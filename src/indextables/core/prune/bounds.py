@@ -210,8 +210,14 @@ class IntBounds:
     lo: Integers
     hi: Integers
     _sorted: tuple[Integers, Ladder] | None = field(default=None, init=False)
-    _ends: tuple[int, int] | None = field(default=None, init=False)
-    """The least and the greatest of all bounds."""
+    _ends: tuple[int, int] | None = None
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """Returns two ordinals between which all bounds lie."""
+        if self._ends is None:
+            self._ends = (int(self.lo.min()), int(self.hi.max())) if len(self.lo) else (0, -1)
+        return self._ends
 
     def overlap(self, cuts: Cuts) -> FileMask:
         """Returns True where some value between the bounds is in the set."""
@@ -219,9 +225,7 @@ class IntBounds:
         if len(cuts) > 2 * _FEW:
             return self._search(np.array(cuts[::2], np.int64), _closed(cuts))
         hit = None
-        if self._ends is None:
-            self._ends = (int(self.lo.min()), int(self.hi.max())) if len(self.lo) else (0, -1)
-        least, most = self._ends
+        least, most = self.ends
         for start, end in zip(cuts[::2], cuts[1::2], strict=True):
             if end > least and start <= most:
                 touched = (self.lo <= end - 1) & (self.hi >= start)

@@ -131,7 +131,14 @@ def range_of_column(ref: Ref, index: ColumnStatsIndex) -> Range | None:
         return None
     nowhere = np.zeros(index.num_rows, np.bool_)
     return Range(
-        ref.type, bounds.lo, bounds.hi, stats.may_value, stats.may_null, stats.may_nan, nowhere
+        ref.type,
+        bounds.lo,
+        bounds.hi,
+        stats.may_value,
+        stats.may_null,
+        stats.may_nan,
+        nowhere,
+        bounds.ends,
     )
 
 
@@ -142,7 +149,7 @@ def masks_over(leaf: Over, index: ColumnStatsIndex) -> Masks:
     if found is None or known is None or known.low.dtype == object:
         every = np.ones(index.num_rows, np.bool_)
         return Masks(every, every, every, every)
-    bounds = IntBounds(known.low, known.high)
+    bounds = IntBounds(known.low, known.high, _ends=known.ends)
 
     def overlap(states: States) -> FileMask:
         hit = known.value & bounds.overlap(states.cuts) if states.cuts else np.zeros_like(known.value)

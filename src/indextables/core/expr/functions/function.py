@@ -72,6 +72,8 @@ class Range:
     null: Mask
     nan: Mask
     error: Mask
+    ends: tuple[int, int] | None = None
+    """Between these lie all of the ordinals, where that is known without a look at each."""
 
 
 @dataclass(frozen=True, slots=True)

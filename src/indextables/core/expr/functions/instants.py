@@ -56,7 +56,7 @@ def local_to_instant(zone: Zone) -> Pieces:
 def floor_to(unit: int) -> Pieces:
     """Returns the days of local times, for a unit of a day."""
     ends = np.array([_FIRST]), np.array([_END - 1])
-    return Pieces(_LOCALS, _DAYS, *ends, lambda x: x // unit)
+    return Pieces(_LOCALS, _DAYS, *ends, lambda x: x // unit, inverse=lambda days: days * unit)
 
 
 def days_to_micros() -> Pieces:

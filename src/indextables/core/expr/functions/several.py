@@ -111,10 +111,12 @@ def ranges_of_two(
                 reduce(join, [op((one.low, one.high)[i], (two.low, two.high)[j]) for i, j in corners])
                 for join, corners in ((np.minimum, least), (np.maximum, most))
             ]
+        nan = np.zeros_like(null)
+        if (whole := _whole(site, one, two, op)) is not None:
+            return Range(site.result, ends[0], ends[1], value, null, nan, error, whole)
         low, high, outside = _inside_type(site, ends, one, two, op)
-        if outside is not None:
-            null, error = _with_outside(site.mode, outside, null, error)
-        return Range(site.result, low, high, value, null, np.zeros_like(null), error)
+        null, error = _with_outside(site.mode, outside, null, error)
+        return Range(site.result, low, high, value, null, nan, error)
 
     return ranges
 
@@ -129,17 +131,22 @@ def _corners(op: Callable[[Any, Any], Any], one: Any, two: Any) -> list[Array]:
     return [op(a, b) for a in one for b in two]
 
 
+def _whole(site: Site, one: Range, two: Range, op: Callable[[Any, Any], Any]) -> tuple[int, int] | None:
+    """Returns between which integers all results lie; None where one may leave its type."""
+    if not len(one.low):
+        return None
+    sides = [r.ends or (int(r.low.min()), int(r.high.max())) for r in (one, two)]
+    found = _corners(op, *sides)
+    least, beyond = site.space.universe
+    return (min(found), max(found)) if least <= min(found) and max(found) < beyond else None
+
+
 def _inside_type(
     site: Site, ends: Sequence[Array], one: Range, two: Range, op: Callable[[Any, Any], Any]
-) -> tuple[Array, Array, Mask | None]:
-    """Returns the bounds of integers, and where a result may leave its type; None: nowhere."""
+) -> tuple[Array, Array, Mask]:
+    """Returns the bounds of integers, and where a result may leave its type."""
     low, high = ends
     least, beyond = site.space.universe
-    if len(low):
-        # of the bounds of all splits together, in Python's integers
-        whole = _corners(op, *([int(r.low.min()), int(r.high.max())] for r in (one, two)))
-        if least <= min(whole) and max(whole) < beyond:
-            return low, high, None
     with np.errstate(all="ignore"):
         rough = _corners(op, *((r.low.astype(float), r.high.astype(float)) for r in (one, two)))
     # near the end of 64 bits the products and sums themselves are not to be trusted

@@ -79,7 +79,7 @@ def _of_time(types: Sequence[DataType], _: DataType | None) -> Signature | None:
 
 
 def _year(site: Site) -> Sequence[Image]:
-    return (whole(site, years),)
+    return (replace(whole(site, years), inverse=_first_of_year),)
 
 
 def _part_of_year(f: Callable[[Array], Array], end: int) -> Callable[[Site], Sequence[Image]]:
