@@ -62,8 +62,13 @@ def scans_of(
     None if DuckDB cannot serialise the plan, or does it in an unknown form. Its own errors about the query are
     raised where running the query would raise them, too.
     """
-    # sql() and not execute(), whose result belongs to the connection: another thread could fetch it
-    ((text, zone),) = connection.sql(_SERIALIZE, params=[query]).fetchall()
+    try:
+        # sql() and not execute(), whose result belongs to the connection: another thread could fetch it
+        ((text, zone),) = connection.sql(_SERIALIZE, params=[query]).fetchall()
+    except (duckdb.BinderException, duckdb.CatalogException) as error:
+        if "json_serialize_plan" in str(error).partition("\n")[0]:
+            return None  # an older DuckDB
+        raise
     try:
         plan = json.loads(text.replace('"value":NAN', '"value":NaN'))
         if plan["error"]:

@@ -88,7 +88,13 @@ def predicate_of(expression: pl.Expr, schema: StructType | None = None) -> Predi
     try:
         tree = json.loads(expression.meta.serialize(format="json"))
         return _Reader(schema).condition(tree, expression)
-    except (RecursionError, ValueError, pl.exceptions.PolarsError) as error:
+    except (
+        RecursionError,
+        ValueError,
+        LookupError,
+        TypeError,
+        pl.exceptions.PolarsError,
+    ) as error:  # other versions spell some of it in other ways
         return Opaque("a Polars expression", (), f"it cannot be read: {type(error).__name__}")
 
 
