@@ -124,6 +124,23 @@ class Try:
             query.awaitTermination()
         assert self.ids(path) == set(range(10))
 
+    def names(self) -> None:
+        spark = self.spark
+        spark.sql("CREATE DATABASE matrix")
+        spark.sql("CREATE TABLE matrix.t (id BIGINT, s STRING) USING indextables")
+        spark.sql("INSERT INTO matrix.t SELECT id, 'a' FROM range(9)")
+        spark.sql("UPDATE matrix.t SET s = 'b' WHERE t.id > 5")
+        spark.sql("ALTER TABLE matrix.t ADD COLUMNS (z DOUBLE)")
+        spark.sql("CREATE VIEW matrix.v AS SELECT id, z FROM matrix.t WHERE s = 'b'")
+        assert spark.sql("SELECT count(*) FROM matrix.v").first()[0] == 3
+        assert spark.sql("SELECT count(*) FROM spark_catalog.matrix.t VERSION AS OF 1").first()[0] == 9
+        assert spark.sql("SELECT count(*) FROM IDENTIFIER('matrix.' || 't')").first()[0] == 9
+        spark.range(3).withColumnRenamed("id", "n").write.format("indextables").saveAsTable("matrix.u")
+        spark.range(3).writeTo("matrix.w").using("indextables").create()
+        assert spark.table("matrix.u").count() + spark.table("matrix.w").count() == 6
+        assert spark.catalog.tableExists("matrix.u")
+        spark.sql("DROP DATABASE matrix CASCADE")
+
 
 class RefusedError(Exception):
     """Something that cannot be had, in words."""
@@ -137,6 +154,7 @@ CELLS: Final[dict[str, Callable[[Try], None]]] = {
     "MERGE": Try.merge,
     "df.mergeInto": Try.merge_into,
     "stream sink": Try.stream_sink,
+    "names": Try.names,
 }
 
 

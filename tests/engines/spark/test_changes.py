@@ -10,6 +10,7 @@ from support.changes import MORE, SCHEMA, STATEMENTS, Twin, random_statements
 from support.interleave import InterleavedStore
 
 from indextables import errors
+from indextables.engines.spark.versions import seam
 from indextables.engines.spark.place.tables_and_options import open_table
 from indextables.table.table import Table
 
@@ -108,6 +109,8 @@ def test_a_wrong_change_is_refused_and_nothing_is_committed(spark, small):
     name, table = small()
     version = table.snapshot().version
     for statement, kind, message in WRONG:
+        if "EVOLUTION" in statement and seam.name == "3.5":
+            continue  # it does not parse
         with pytest.raises(kind, match=message):
             spark.sql(statement.format(t=name))
     assert table.snapshot().version == version
@@ -220,6 +223,7 @@ def test_a_merge_opens_only_files_that_may_have_the_keys_of_its_source(spark, tm
     assert 1 not in values
 
 
+@pytest.mark.skipif(seam.merge_writer is None, reason="Spark 3.5 has no mergeInto")
 def test_merge_into_of_a_dataframe_is_the_same_merge(spark, small):
     """`df.mergeInto(…)` and SQL share their plan."""
     name, table = small(key=True)

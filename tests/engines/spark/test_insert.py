@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import ParseException
 from pyspark.sql import functions as F
 from support.interleave import InterleavedStore
 
 from indextables import errors
 from indextables.engines.spark.place.tables_and_options import open_table
+from indextables.engines.spark.versions import seam
 from indextables.table.table import Table
 
 
@@ -144,6 +146,14 @@ def test_create_table_and_its_variants(spark, tmp_path):
     assert [row["other"] for row in spark.table(name).orderBy("other").collect()] == list(range(5))
 
 
+SINCE = {
+    "'a' cannot have an identity": "4.0",
+    "does not check the constraint": "4.1",
+    "cannot be partitioned by": "4.0",
+}
+"""The versions of Spark whose SQL has these clauses."""
+
+
 @pytest.mark.parametrize(
     ("clauses", "words"),
     [
@@ -160,7 +170,9 @@ def test_create_table_and_its_variants(spark, tmp_path):
 )
 def test_a_clause_that_no_table_keeps_is_refused(spark, tmp_path, clauses, words):
     """Regression: defaults, checks and keys were accepted and forgotten, a partition by year was one by day."""
-    with pytest.raises(errors.IndexTablesError, match=words):
+    # a version of Spark that does not know a clause says so itself
+    refused = "SYNTAX_ERROR" if seam.name < SINCE.get(words, "") else words
+    with pytest.raises((errors.IndexTablesError, ParseException), match=refused):
         spark.sql(f"CREATE TABLE indextables.`{tmp_path}/c` {clauses}")
     assert not (tmp_path / "c").exists()
 

@@ -233,10 +233,13 @@ def test_alter_changes_the_table_and_not_the_catalog(spark, orders, by):
         ("MSCK REPAIR TABLE {t}", "REPAIR TABLE does not work on"),
         ("LOAD DATA INPATH '/x' INTO TABLE {t}", "LOAD DATA does not work on"),
         ("EXPLAIN DELETE FROM {t}", "EXPLAIN cannot show"),
+        ("BEGIN IF 1 = 1 THEN DELETE FROM {t}; END IF; END", "a script"),
     ],
 )
 def test_what_is_not_built_is_one_clear_sentence(spark, orders, by, statement, words):
     """No stack of Java, no "not found" of a table that is there, and nothing ignored."""
+    if statement.startswith("BEGIN") and seam.name == "3.5":
+        pytest.skip("Spark 3.5 has no scripts")
     t = orders if by == "name" else f"indextables.`{place(spark)}`"
     with pytest.raises(IndexTablesError) as found:
         spark.sql(statement.format(t=t))

@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 
 from indextables import errors
 from indextables.core.stats import collect_stats
+from indextables.engines.spark.versions import seam
 from indextables.table.table import Table
 
 FORMAT = "indextables"
@@ -185,6 +186,8 @@ def test_replace_where_takes_no_condition_that_only_an_engine_can_judge(
     """It is judged twice, for the rows that go and for those that come: it must say the same each time."""
     numbers.write.format(FORMAT).save(path)
     refusals = "rows cannot be filtered by|cannot be handed to Spark as text"
+    if seam.name == "3.5":  # where a name that is no number compares as FALSE
+        refusals += "|does not satisfy the condition"
     with pytest.raises(errors.PredicateError, match=refusals):
         numbers.write.format(FORMAT).mode("overwrite").option("replaceWhere", condition).save(path)
     assert rows(spark, path) == 100
@@ -227,6 +230,9 @@ def test_a_dynamic_overwrite_replaces_only_the_partitions_it_has_rows_for(spark,
     assert rows(spark, path) == 6
 
 
+@pytest.mark.skipif(
+    not seam.reads_narrower, reason="Spark 3.5 does not read files narrower than a table"
+)
 def test_merge_schema_adds_columns_and_widens_types(spark, path):
     """Old rows are NULL in a new column; an int column that meets a long becomes one."""
     spark.createDataFrame([(1, "a")], "i int, s string").write.format(FORMAT).save(path)
@@ -531,6 +537,8 @@ def test_other_partition_columns_are_refused(path, numbers):
 def test_buckets_and_sorted_buckets_are_refused(path, numbers, method):
     """They mean nothing here, and silence would be a lie."""
     writer = numbers.write.format(FORMAT)
+    if not hasattr(writer, method):
+        pytest.skip("Spark 3.5 has no clusterBy")
     writer = writer.bucketBy(2, "id") if method == "bucketBy" else getattr(writer, method)("id")
     with pytest.raises(errors.ConfigError, match=method):
         writer.save(path)

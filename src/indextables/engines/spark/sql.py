@@ -266,6 +266,26 @@ def _described(session: SparkSession, plan: JavaObject, rewriter: Rewriter) -> D
     return frame_of(session, plan.copy(plan.queryText(), inner)) if rewriter.replaced else None
 
 
+_CHANGES: Final = (
+    "InsertIntoStatement",
+    "DeleteFromTable",
+    "UpdateTable",
+    "MergeIntoTable",
+    "Overwrite",
+)
+
+
+def _script(session: SparkSession, plan: JavaObject, rewriter: Rewriter) -> DataFrame | None:
+    """Runs BEGIN … END that reads tables of this library; one that may change them is refused."""
+    text = str(plan.toString())
+    if any(name in text for name in _CHANGES) and _names_ours(session, plan):
+        raise IndexTablesError(
+            "a script (BEGIN … END) cannot change rows where it names a table of this format",
+            hint="run its statements one by one with spark.sql",
+        )
+    return _query(session, plan, rewriter)
+
+
 def _permanent_view(session: SparkSession, plan: JavaObject, rewriter: Rewriter) -> DataFrame | None:
     rewritten = rewriter.rewrite(plan.query())
     if not rewriter.replaced:
@@ -310,4 +330,5 @@ _REWRITES: Final[Mapping[str, Callable[[SparkSession, JavaObject, Rewriter], Dat
     "CacheTableAsSelect": _cached,
     "DescribeQueryCommand": _described,
     "CreateView": _permanent_view,
+    "CompoundBody": _script,
 }

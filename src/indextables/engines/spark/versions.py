@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+_DAY: Final = 86_400_000_000
 _SQL: Final = "org.apache.spark.sql"
 _CATALYST: Final = f"{_SQL}.catalyst"
 _EXPRESSIONS: Final = f"{_CATALYST}.expressions"
@@ -81,6 +82,8 @@ class Spark43:
     """What Scala's word `Seq` means in signatures."""
     doubles_quotes = True
     """Whether a doubled quote in a text of SQL is a quote; older versions take it for two texts, written together."""
+    reads_narrower = True
+    """Whether the Parquet reader widens the numbers of a file to the type of the table."""
     settings_of_writes: Mapping[str, str] = {
         "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     }
@@ -358,6 +361,7 @@ class Spark35(Spark40):
     classic_python = "pyspark.sql"
     immutable_seq = "scala.collection.Seq"
     merge_writer = None
+    reads_narrower = False
 
     def as_java(self, tools: Tools) -> JavaMember | Callable[[JavaObject], JavaObject]:
         converters = tools.lookup("scala.collection.JavaConverters")
@@ -415,7 +419,11 @@ class Spark35(Spark40):
         return self._column("TimestampDiff", "MICROSECOND", epoch, values)
 
     def microseconds_after(self, epoch: Column, micros: Column) -> Column:
-        return self._column("TimestampAdd", "MICROSECOND", micros, epoch)
+        # by days and the rest: TIMESTAMPADD takes an INT here, and cuts a longer number silently
+        rest = F.pmod(micros, F.lit(_DAY))
+        days = F.round((micros - rest) / F.lit(_DAY)).cast("int")
+        seconds = (rest.cast("decimal(20,0)") / F.lit(1_000_000)).cast("decimal(18,6)")
+        return epoch + F.make_dt_interval(days, F.lit(0), F.lit(0), seconds)
 
     def metadata(self, rows: DataFrame) -> Column:
         found = rows._jdf.queryExecution().analyzed().metadataOutput()  # noqa: SLF001
@@ -433,8 +441,8 @@ class Spark35(Spark40):
         from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
 
         schema = from_arrow_schema(rows.schema)
-        values = zip(*(column.to_pylist() for column in rows.columns), strict=True)
-        return session.createDataFrame([Row(*each) for each in values], schema)
+        columns = ([_plain(value, c.type) for value in c.to_pylist()] for c in rows.columns)
+        return session.createDataFrame([Row(*each) for each in zip(*columns, strict=True)], schema)
 
     def _by_name(
         self, tools: Tools, query: JavaMember, plan: JavaObject, values: Mapping[str, JavaObject]
@@ -478,6 +486,21 @@ class Spark35(Spark40):
 
     def clusters_table(self, writer: JavaObject) -> bool:
         return False
+
+
+def _plain(value: Any, kind: pa.DataType) -> Any:
+    """Returns a value of Arrow's as PySpark takes it: a map is a dictionary there, and not a list of pairs."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return {key: _plain(item, kind.item_type) for key, item in value}
+    if pa.types.is_list(kind):
+        return [_plain(item, kind.value_type) for item in value]
+    if pa.types.is_struct(kind):
+        return {field.name: _plain(value[field.name], field.type) for field in kind}
+    return value
 
 
 def private(owner: JavaObject, name: str) -> Any:

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from indextables.core.stats.columns import FileMask, as_array, as_mask
-from indextables.core.types import StructType, schema_to_json
+from indextables.core.types import DataType, ListType, MapType, StructType, schema_to_json
 from indextables.engines.spark.jvm.callbacks import serve_callbacks
 from indextables.engines.spark.jvm.gateway import (
     application_of,
@@ -30,6 +30,8 @@ from indextables.engines.spark.place.tables_and_options import settings_of
 from indextables.engines.spark.scan.file_index import NativeScan, Subset, TableFileIndex, register
 from indextables.engines.spark.scan.file_list import ALL_FILES, ANY_NAME, AS_STORED, FileList
 from indextables.engines.spark.scan.partition_rows import FILE, SEQ, SLICE, Lineage
+from indextables.engines.spark.versions import seam
+from indextables.errors import UnsupportedTypeError
 from indextables.log.state.snapshot import Snapshot
 from indextables.plan.merge_rule import MergeMode, MergeRule
 from indextables.plan.slices import Block, PrunedSlices, Slices, prune_slices, slices_of
@@ -56,6 +58,7 @@ def native_frame(
     """
     tools = jvm_tools()
     serve_callbacks(tools.gateway)
+    _refuse_narrower(snapshot)
     files = _files(session, snapshot, place.root, subset)
     settings = partial(settings_of, session)
     scan = register(NativeScan(snapshot, files, place.location, place.root, subset, settings))
@@ -77,6 +80,36 @@ def native_frame(
         session._jsparkSession,  # noqa: SLF001
     )
     return DataFrame(session._jsparkSession.baseRelationToDataFrame(relation), session)  # noqa: SLF001
+
+
+def _refuse_narrower(snapshot: Snapshot) -> None:
+    """Raises UnsupportedTypeError where this version of Spark cannot read files written before a column was widened."""
+    if seam.reads_narrower or not snapshot.metadata.past_schemas:
+        return
+    now = {column.name: column.type for column in snapshot.metadata.schema}
+    used = set(snapshot.column("schema_id").unique().to_pylist())
+    for schema in (past for key, past in snapshot.metadata.past_schemas.items() if key in used):
+        for column in schema:
+            if column.name in now and _narrower(column.type, now[column.name]):
+                raise UnsupportedTypeError(
+                    f"column {column.name!r} was made wider, and Spark {seam.name} cannot read files that were "
+                    "written before",
+                    hint="use Spark 4.0 or newer, or Table.scan in Python",
+                    column=column.name,
+                )
+
+
+def _narrower(before: DataType, now: DataType) -> bool:
+    match before, now:
+        case StructType(), StructType():
+            types = {field.name: field.type for field in now}
+            return any(
+                field.name in types and _narrower(field.type, types[field.name]) for field in before
+            )
+        case ((ListType() | MapType()), _):
+            return False
+        case _:
+            return before != now
 
 
 _KEPT: Final = 32

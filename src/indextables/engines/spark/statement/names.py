@@ -68,10 +68,17 @@ class NewName:
 
     def path(self, session: SparkSession) -> str:
         """Returns the directory of the table."""
-        chosen = self.location
-        if chosen is None:
-            chosen = _catalog(session).defaultTablePath(self.identifier).toString()
-        return _plain(str(jvm_tools().path(str(chosen)).toString()))
+        if self.location is None:
+            # a URI, which is percent-encoded; a text that a user wrote is not
+            path = jvm_tools().path(_catalog(session).defaultTablePath(self.identifier))
+        else:
+            path = jvm_tools().path(self.location)
+        if not path.isAbsolute():
+            raise ConfigError(
+                f"LOCATION {self.location!r} does not say where it begins",
+                hint="begin it with / or with a scheme such as s3a://",
+            )
+        return _plain(str(path.toString()))
 
     @property
     def identifier(self) -> JavaObject:
