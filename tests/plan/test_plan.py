@@ -4,6 +4,7 @@ import logging
 from uuid import uuid4
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from indextables.core.predicate.nodes import Compare, Literal, Ref
@@ -17,6 +18,7 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.plan.planner import files_to_query, plan_files
 from indextables.sql.conditions.parser import parse_predicate
 from indextables.storage import open_store
+from indextables.table.table import Table
 
 SCHEMA = StructType(
     (
@@ -172,3 +174,27 @@ def test_a_timestamp_without_a_zone_is_the_sessions(timezone, kept):
     found = snapshot_of(Add("x", 1, {"day": None}, stats=SplitStats(1, bounds, bounds)))
     plan = plan_files(found, where("at >= '2024-01-01 00:00:00'"), timezone)
     assert plan.report.kept_files == kept
+
+
+@pytest.mark.parametrize(
+    ("condition", "stops", "helps"),
+    [
+        ("length(s) = 3", "length", "a condition on s beside it"),
+        ("id + length(trim(s)) > 3", "trim", "a condition on s beside it"),
+        ("concat(s, t) = 'ab'", "concat takes several columns", "a condition on s and t beside it"),
+        ("CAST(s AS INT) = 3", "cast", "a column that holds its result"),
+        ("date_format(ts, 'MM/yyyy') = '01/2024'", "date_format", "yyyy-MM-dd"),
+    ],
+)
+def test_the_report_says_which_function_kept_files_and_what_would_help(
+    tmp_path, condition, stops, helps
+):
+    """Of functions inside functions the one that stopped the skipping; other parts of the condition are not named."""
+    schema = pa.schema(
+        [("id", pa.int64()), ("s", pa.string()), ("t", pa.string()), ("ts", pa.timestamp("us", "UTC"))]
+    )
+    table = Table.create(tmp_path / "t", schema)
+    ((text, why),) = table.plan(f"id + 1 > 5 AND {condition}").report.opaque.items()
+    assert "id + 1 > 5" not in text
+    assert stops in why
+    assert helps in why

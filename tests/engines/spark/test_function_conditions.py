@@ -258,3 +258,17 @@ def test_a_function_of_a_column_without_any_bounds_keeps_every_file(spark, tmp_p
     table.append(pa.table({"ts": pa.array([None, None], pa.timestamp("us", "UTC"))}))
     assert frame.load(table.uri).where("hour(ts) = 5").count() == 0
     assert table.scan("hour(ts) = 5").to_arrow().num_rows == 0
+
+
+def test_the_report_of_a_scan_says_which_function_kept_files_and_what_would_help(spark, places):
+    """One that is known and has no order, and one that only Spark knows."""
+    frame = spark.read.format("indextables").load(str(places / "table"))
+    found = {}
+    for condition in ("length(s) = 5", "soundex(s) = 'F400'"):
+        plan = frame.where(f"id > 5 AND {condition}")._jdf.queryExecution().sparkPlan()
+        (scan,) = our_scans(plan)
+        found |= scan.plan().report.opaque
+    assert len(found) == 2
+    for why, name in zip(found.values(), ("length", "soundex"), strict=True):
+        assert name in why
+        assert "a condition on s beside it, or a column that holds its result, skips files" in why

@@ -13,11 +13,11 @@ import pyarrow as pa
 from indextables.core.expr.functions import FUNCTIONS, VARYING, Blur, Range, Site, Windows, images_of
 from indextables.core.expr.functions.spelled import Spelled
 from indextables.core.expr.image import Image, Mask, Pieces, reaches
-from indextables.core.expr.nodes import Call, Expression, Literal, Ref, Unknown
+from indextables.core.expr.nodes import Call, Expression, Literal, Ref, Unknown, refs_of
 from indextables.core.expr.vectors import Vector, is_text, vector_of
 from indextables.core.expr.zones import UTC
 from indextables.core.states import NOTHING, States, any_of, space_of
-from indextables.core.types import DataType, FieldPath, is_float, type_to_arrow
+from indextables.core.types import DataType, FieldPath, is_float, path_text, type_to_arrow
 
 ReadColumn: TypeAlias = Callable[[FieldPath], Any]
 """Returns a column's Arrow array."""
@@ -283,7 +283,7 @@ def _hits(known: Range, cuts: tuple[Any, ...]) -> Mask:
 
 
 def why_not(expression: Expression) -> str:
-    """Returns which function keeps bounds from saying anything of this value, in words; empty: none does."""
+    """Returns which function keeps bounds from saying anything of this value, and what would help; empty: none does."""
     match expression:
         case Unknown(text, _, why):
             return f"{text}: {why}" if why else text
@@ -293,9 +293,18 @@ def why_not(expression: Expression) -> str:
                 return inner
             entry, site = FUNCTIONS[function], site_of(expression, ())
             if sum(k is VARYING for k in site.constants) > 1:
-                return "" if entry.ranges is not None else f"{function} takes several columns"
+                stops = f"{function} takes several columns"
+                return "" if entry.ranges is not None else f"{stops}; {_help(expression)}"
             images = images_of(function, site)
+            if any(isinstance(image, Spelled) and not image.pieces for image in images or ()):
+                return f"texts in the pattern of {function} do not sort as times do; yyyy-MM-dd, or a part of it, does"
             unordered = images is None or any(isinstance(i, Blur) and i.f is None for i in images)
-            return f"{function} does not keep the order of its argument" if unordered else ""
+            stops = f"{function} does not keep the order of its argument"
+            return f"{stops}; {_help(expression)}" if unordered else ""
         case _:
             return ""
+
+
+def _help(expression: Expression) -> str:
+    columns = " and ".join(dict.fromkeys(map(path_text, refs_of(expression))))
+    return f"a condition on {columns} beside it, or a column that holds its result, skips files"

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, SparkSession
 
-from indextables.core.predicate.nodes import Constant, Predicate
+from indextables.core.predicate.nodes import Constant, Opaque, Predicate
 from indextables.core.predicate.tree import fold, is_computed
 from indextables.engines.spark.change.reading import scan_filter
 from indextables.engines.spark.jvm.gateway import column_of
@@ -48,7 +48,9 @@ def condition_of_expression(
     if where is None and parsed_alike(session):
         # A text that is compared with a number: rows can be told apart by it, by Spark's own cast.
         zone = str(session.conf.get("spark.sql.session.timeZone"))
-        return Condition(parse_predicate(text, zone), zone, shown={"predicate": text})
+        found = parse_predicate(text, zone)
+        if not fold(found, lambda node, below: isinstance(node, Opaque) or any(below)):
+            return Condition(found, zone, shown={"predicate": text})
     return _condition(where, text)
 
 

@@ -45,6 +45,7 @@ from indextables.core.types import (
     can_widen,
     is_float,
     is_orderable,
+    path_text,
     schema_from_json,
 )
 from indextables.engines.spark.scan.functions import cast_of, function_of, interval_of
@@ -169,7 +170,15 @@ def _function(frame: _Frame, expression: Any) -> Part | None:
 def _opaque(frame: _Frame) -> Opaque:
     inner = ", ".join(text_of(part) for part in frame.parts)
     text = f"{frame.kind.lower()}({inner})"[:_TEXT_LIMIT]
-    return Opaque(text, columns_in(frame.parts), why="statistics cannot answer it")
+    columns = columns_in(frame.parts)
+    inner_why = next((part.why for part in frame.parts if isinstance(part, Opaque) and part.why), None)
+    if inner_why is not None:
+        return Opaque(text, columns, inner_why)
+    why = f"statistics cannot answer {frame.kind.rpartition('.')[2].lower()}"
+    if columns:
+        names = " and ".join(map(path_text, columns))
+        why += f"; a condition on {names} beside it, or a column that holds its result, skips files"
+    return Opaque(text, columns, why)
 
 
 # --- columns and values
