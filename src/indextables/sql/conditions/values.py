@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from indextables.core.expr.functions import FUNCTIONS
 from indextables.core.expr.nodes import DEEPEST, Call, Expression, Literal, Mode, Ref, Unknown, call
 from indextables.core.predicate.nodes import Compare, IsNull, Not, Predicate, over
 from indextables.core.types import DataType, DecimalType, PrimitiveType
@@ -16,36 +17,14 @@ from indextables.sql.conditions.operands import Token, read_operand, read_part
 Nested = Callable[[int, int], Predicate | None]
 """Reads the condition between two places of the leaf; None where there is none."""
 
+_NO_CALLS: Final = frozenset({"cast", "div", "add_micros", "add_months_to_time"})
+"""Entries of the function table that SQL has in another form."""
 _SAME_NAMES: Final = (
-    *(
-        "year",
-        "quarter",
-        "month",
-        "day",
-        "dayofyear",
-        "dayofweek",
-        "weekday",
-        "hour",
-        "minute",
-        "second",
-    ),
-    *(
-        "trunc",
-        "date_trunc",
-        "last_day",
-        "date_add",
-        "date_sub",
-        "datediff",
-        "add_months",
-        "unix_seconds",
-    ),
-    *("unix_millis", "unix_micros", "unix_date", "date_from_unix_date", "timestamp_seconds"),
-    *("timestamp_millis", "timestamp_micros", "abs", "floor", "ceil", "round", "pmod", "negative"),
-    *("lower", "upper", "length", "trim", "ltrim", "rtrim", "substring", "left", "concat", "coalesce"),
-    *("nullif", "greatest", "least", "unix_timestamp", "date_format", "from_unixtime"),
+    *(name for name, entry in FUNCTIONS.items() if entry.of_spark and name.isidentifier()),
+    *("coalesce", "nullif", "greatest", "least"),
 )
 _NAMES: Final[Mapping[str, str]] = {
-    **{name.upper(): name for name in _SAME_NAMES},
+    **{name.upper(): name for name in _SAME_NAMES if name not in _NO_CALLS},
     "DAYOFMONTH": "day",
     "CEILING": "ceil",
     "MOD": "%",

@@ -97,6 +97,8 @@ class Function:
     """Arguments that tests try: a type stands for a column, a Literal or a bare value for a constant."""
     result: Callable[[Sequence[DataType], Sequence[Any]], DataType | None] | None = None
     """The type of the result where constants decide it; given all types, and the constants or VARYING."""
+    catalyst: str = ""
+    """Spark's class of it, where its arguments are ours in the same order and it has no mode."""
     of_spark: bool = True
     """Spark has it; the others belong to other engines."""
 

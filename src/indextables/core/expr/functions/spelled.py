@@ -286,6 +286,7 @@ FUNCTIONS: Final = (
         _format_signature,
         _formatted,
         zoned=True,
+        catalyst="DateFormatClass",
         samples=tuple((TIMESTAMP, pattern) for pattern in _PATTERNS),
     ),
     Function(
@@ -293,6 +294,7 @@ FUNCTIONS: Final = (
         _unixtime_signature,
         _from_unixtime,
         zoned=True,
+        catalyst="FromUnixTime",
         samples=((_LONG,), (_LONG, "yyyy-MM-dd")),
     ),
 )

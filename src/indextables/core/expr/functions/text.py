@@ -275,6 +275,7 @@ FUNCTIONS: Final = (
         _one_text(STRING),
         lambda _: (Folded(str.lower),),
         _text_rows(by_distinct(str.lower)),
+        catalyst="Lower",
         samples=_SAMPLE,
     ),
     Function(
@@ -282,14 +283,18 @@ FUNCTIONS: Final = (
         _one_text(STRING),
         lambda _: (Folded(str.upper),),
         _text_rows(by_distinct(str.upper)),
+        catalyst="Upper",
         samples=_SAMPLE,
     ),
-    Function("length", _one_text(_INT), _blur((0, 2**31)), _length_rows, samples=_SAMPLE),
+    Function(
+        "length", _one_text(_INT), _blur((0, 2**31)), _length_rows, catalyst="Length", samples=_SAMPLE
+    ),
     Function(
         "trim",
         _one_text(STRING),
         _blur(_ALL),
         _text_rows(lambda v: pc.utf8_trim(v, _ASCII_BLANK)),
+        catalyst="StringTrim",
         samples=_SAMPLE,
     ),
     Function(
@@ -297,6 +302,7 @@ FUNCTIONS: Final = (
         _one_text(STRING),
         _blur(_ALL),
         _text_rows(lambda v: pc.utf8_ltrim(v, _ASCII_BLANK)),
+        catalyst="StringTrimLeft",
         samples=_SAMPLE,
     ),
     Function(
@@ -304,6 +310,7 @@ FUNCTIONS: Final = (
         _one_text(STRING),
         _blur(_ALL),
         _text_rows(lambda v: pc.utf8_rtrim(v, _ASCII_BLANK)),
+        catalyst="StringTrimRight",
         samples=_SAMPLE,
     ),
     Function(
@@ -311,6 +318,7 @@ FUNCTIONS: Final = (
         _places,
         _substring,
         _substring_rows,
+        catalyst="Substring",
         samples=((STRING, 1, 2), (STRING, 0, 1), (STRING, 2, 2), (STRING, 2)),
     ),
     Function("left", _places, _left, _left_rows, samples=((STRING, 1), (STRING, 3))),
@@ -319,6 +327,7 @@ FUNCTIONS: Final = (
         _texts,
         _concat,
         _concat_rows,
+        catalyst="Concat",
         samples=(("a", STRING), (STRING, "z"), (STRING, STRING)),
     ),
 )

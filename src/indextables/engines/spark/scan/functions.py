@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from indextables.core.expr.functions import FUNCTIONS
 from indextables.core.expr.nodes import Call, Expression, Literal, Mode, Unknown, call
 from indextables.core.types import DataType, DecimalType, PrimitiveType, can_widen
 from indextables.engines.spark.jvm.zones import zone_of_jvm
@@ -32,47 +33,16 @@ _BY_FLAG: Final[Mapping[str, tuple[str, str]]] = {
     "Ceil": ("ceil", "failOnError"),
     "Round": ("round", "ansiEnabled"),
 }
-_PLAIN: Final[Mapping[str, str]] = {
-    "Year": "year",
-    "Quarter": "quarter",
-    "Month": "month",
-    "DayOfMonth": "day",
-    "DayOfYear": "dayofyear",
-    "DayOfWeek": "dayofweek",
-    "WeekDay": "weekday",
-    "Hour": "hour",
-    "Minute": "minute",
-    "Second": "second",
-    "TruncDate": "trunc",
-    "TruncTimestamp": "date_trunc",
-    "LastDay": "last_day",
-    "DateAdd": "date_add",
-    "DateSub": "date_sub",
-    "DateDiff": "datediff",
-    "AddMonths": "add_months",
-    "UnixSeconds": "unix_seconds",
-    "UnixMillis": "unix_millis",
-    "UnixMicros": "unix_micros",
-    "UnixDate": "unix_date",
-    "DateFromUnixDate": "date_from_unix_date",
-    "SecondsToTimestamp": "timestamp_seconds",
-    "MillisToTimestamp": "timestamp_millis",
-    "MicrosToTimestamp": "timestamp_micros",
-    "DateFormatClass": "date_format",
-    "FromUnixTime": "from_unixtime",
-    "Lower": "lower",
-    "Upper": "upper",
-    "Length": "length",
-    "StringTrim": "trim",
-    "StringTrimLeft": "ltrim",
-    "StringTrimRight": "rtrim",
-    "Substring": "substring",
-    "Concat": "concat",
+_CHOICES: Final[Mapping[str, str]] = {
     "Coalesce": "coalesce",
     "Greatest": "greatest",
     "Least": "least",
     "If": "if",
     "CaseWhen": "case",
+}
+_PLAIN: Final[Mapping[str, str]] = {
+    **{entry.catalyst: name for name, entry in FUNCTIONS.items() if entry.catalyst},
+    **_CHOICES,
 }
 _MODES: Final = {"ANSI": Mode.ANSI, "LEGACY": Mode.LEGACY, "TRY": Mode.TRY}
 _TIMES: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
