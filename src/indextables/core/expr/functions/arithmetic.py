@@ -10,6 +10,7 @@ import numpy as np
 
 from indextables.core.expr.functions.function import (
     Function,
+    Signature,
     Site,
     array_of,
     bounded,
@@ -284,6 +285,17 @@ def _absolute(site: Site) -> Sequence[Image] | None:
     return (Pieces(site.argument, site.space, first, last, lambda x: np.where(x == low, x, abs(x))),)
 
 
+def _double(types: Sequence[DataType], _: DataType | None) -> Signature | None:
+    is_number = is_float(types[0]) or as_decimal(types[0]) is not None
+    return ((DOUBLE,), DOUBLE) if is_number else None
+
+
+def _root(site: Site) -> Sequence[Image]:
+    low, end = site.argument.universe
+    ends = np.array([0]), np.array([end - 1])
+    return (Pieces(site.argument, site.space, *ends, _real(site, np.sqrt), nan=(low, 0)),)
+
+
 _INT: Final = INT
 _KINDS: Final = (PrimitiveType("byte"), _INT, LONG)
 _MONEY: Final = DecimalType(10, 2)
@@ -349,6 +361,7 @@ FUNCTIONS: Final = (
     Function(
         "negative", number, _negated, modes=ALL_MODES, samples=((LONG,), (_INT,), (DOUBLE,), (_MONEY,))
     ),
+    Function("sqrt", _double, _root, catalyst="Sqrt", samples=((DOUBLE,),)),
     Function(
         "abs", number, _absolute, modes=ALL_MODES, samples=((LONG,), (_INT,), (DOUBLE,), (_MONEY,))
     ),
