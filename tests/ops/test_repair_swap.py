@@ -490,3 +490,21 @@ def test_a_cleanup_overtaken_by_a_swap_deletes_nothing_of_the_log_that_came_in(t
     assert seal(table.log) == new
     assert not (backup(table) / "000000000000000000.json").exists(), "it was at work"
     append(table, 703)
+
+
+@needs_held_directories
+def test_a_commit_overtaken_by_undo_is_refused_by_the_log_that_left(
+    original: RealTable, tmp_path: Path
+):
+    """It holds the directory of the repaired log, whose fence stays: there it would be in no table."""
+    table = fresh_repair(original, tmp_path / "t")
+    replace_log(*places(table))
+    store = InterleavedStore(open_store(table.root), lambda: undo_replace(places(table)[0]))
+    split = new_split(table.root, 702)
+    with pytest.raises(LogReplacedError, match="nothing was committed"):
+        TransactionLog(store).commit(lambda _: CommitPlan(Append(), "APPEND", (split,)))
+    assert store.happened
+    assert table.snapshot().version == 3
+    replace_log(*places(table))
+    assert table.snapshot().version == 1
+    append(table, 703)

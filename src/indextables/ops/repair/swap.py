@@ -165,7 +165,6 @@ def undo_replace(log: LogLocation, *, allow_gap: bool = False, moves: Moves | No
     elif here.is_repair_of(old):
         _exchange_back(moves, here, old, allow_gap=allow_gap)
     elif old.is_repair_of(here):
-        take_down(old.location)
         moves.rename(old.path, _target(old))
     else:
         raise _does_not_fit(here, old)
@@ -188,7 +187,7 @@ def _exchange_back(moves: Moves, here: _Directory, old: _Directory, *, allow_gap
         moves.rename(here.path, target)
         moves.rename(old.path, here.path)
         return
-    take_down(old.location)
+    # Its fence stays: a writer may still hold the directory, and what it commits there would be in no table.
     moves.rename(old.path, target)
 
 
