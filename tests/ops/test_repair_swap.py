@@ -501,7 +501,7 @@ def test_a_commit_overtaken_by_undo_is_refused_by_the_log_that_left(
     replace_log(*places(table))
     store = InterleavedStore(open_store(table.root), lambda: undo_replace(places(table)[0]))
     split = new_split(table.root, 702)
-    with pytest.raises(LogReplacedError, match="nothing was committed"):
+    with pytest.raises(LogReplacedError):
         TransactionLog(store).commit(lambda _: CommitPlan(Append(), "APPEND", (split,)))
     assert store.happened
     assert table.snapshot().version == 3
