@@ -45,7 +45,7 @@ def condition_of_expression(
     rewriter = Rewriter(session, {table.place.root: table.log.snapshot()})
     column = column_of(with_scans(expression, rewriter))
     where = _understood(session, table, column)
-    if where is None and parsed_alike(session):
+    if where is None and parsed_alike(session, text):
         # A text that is compared with a number: rows can be told apart by it, by Spark's own cast.
         zone = str(session.conf.get("spark.sql.session.timeZone"))
         found = parse_predicate(text, zone)

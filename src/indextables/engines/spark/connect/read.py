@@ -95,7 +95,7 @@ def _planned(
 ) -> Plan:
     """Returns the plan; a condition that only Spark understands, or reads in another way, skips nothing."""
     zone = str(session.conf.get("spark.sql.session.timeZone"))
-    if where is not None and parsed_alike(session):
+    if where is not None and parsed_alike(session, str(where)):
         try:
             condition = parse_predicate(where, zone)
             return plan_files(snapshot, condition, zone, read_optimized=read_optimized)

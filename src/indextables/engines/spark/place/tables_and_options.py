@@ -39,8 +39,10 @@ _PARSED_ALIKE: Final[Mapping[str, str]] = {
 """The settings under which Spark and this library's own parser understand a text alike."""
 
 
-def parsed_alike(session: SparkSession | ConnectSession) -> bool:
+def parsed_alike(session: SparkSession | ConnectSession, text: str) -> bool:
     """Returns True if this library's own parser reads a condition as this session does; also on Spark Connect."""
+    if "''" in text and not seam.doubles_quotes:
+        return False
     return all(
         str(session.conf.get(key, value)).lower() == value.lower()
         for key, value in _PARSED_ALIKE.items()
