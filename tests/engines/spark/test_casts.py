@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from support.cast_tables import plain_frame, write_both
 
 from indextables import errors
+from indextables.engines.spark.versions import seam
 
 WIDE_DOUBLES = ", ".join(f"{n}.5D" for n in range(11))
 EDGE = "9007199254740992"
@@ -52,6 +53,8 @@ CASES = {
     "text without trailing blanks": ("CAST(s AS STRING COLLATE UTF8_BINARY_RTRIM) = 'abc'", False),
     "folded text in a struct": (f"{FOLDED.format('st.s')} = 'abc'", False),
 }  # fmt: skip
+if seam.name == "3.5":  # it has no collations
+    CASES = {name: case for name, case in CASES.items() if "COLLATE" not in case[0]}
 
 
 @pytest.fixture(scope="module")

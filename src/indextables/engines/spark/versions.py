@@ -294,8 +294,9 @@ class Spark40(Spark41):
 
             return function(*map(pa.Array.from_pandas, columns)).to_pandas()
 
-        kind = import_module("pyspark.sql.pandas.functions").PandasUDFType.SCALAR
-        return F.pandas_udf(on_series, returns, kind)  # type: ignore[attr-defined,no-any-return]
+        series = import_module("pandas").Series
+        on_series.__annotations__ = {"columns": series, "return": series}
+        return F.pandas_udf(on_series, returns)  # type: ignore[attr-defined,no-any-return]
 
     def parse(
         self,

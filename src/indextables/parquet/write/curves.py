@@ -30,7 +30,8 @@ def bits_for(dimensions: int) -> int:
     return min(_MOST_BITS, _BITS // max(dimensions, 1))
 
 
-@dataclass(frozen=True, slots=True)
+# Without slots: the pickle that travels with a job of Spark 3.5 loses what is in them.
+@dataclass(frozen=True)
 class Ranker:
     """Ranks the values of some columns by bounds from a sample, so that each rank has about as many rows.
 
@@ -63,7 +64,7 @@ class Ranker:
         return found.astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _ColumnRanker:
     bounds: _Sortable
     skip: int = 0

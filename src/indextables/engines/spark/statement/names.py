@@ -22,6 +22,8 @@ from indextables.errors import ConfigError, TableExistsError
 _CATALYST: Final = "org.apache.spark.sql.catalyst"
 _SESSION_CATALOG: Final = "spark_catalog"
 _NAMED: Final = re.compile(r"'Unresolved(?:Relation|Table|TableOrView|View|Identifier) \[([^\]]*)\]")
+LIKE_COMMAND: Final = "CreateTableLikeCommand"
+"""CREATE TABLE … LIKE before Spark 4.3, which holds names and no relations."""
 _HIDDEN: Final = {"ExplainCommand": "logicalPlan", "DescribeQueryCommand": "plan"}
 """Statements that do not show the statement inside them."""
 
@@ -199,8 +201,17 @@ def names_in(plan: JavaObject) -> Iterator[tuple[str, ...]]:
     """Yields the names of tables in a statement as Spark parsed it, in one call however large it is."""
     while str(plan.nodeName()) in _HIDDEN:
         plan = getattr(plan, _HIDDEN[str(plan.nodeName())])()
+    if plan.nodeName() == LIKE_COMMAND:
+        yield identifier_names(plan.sourceTable())
+        return
     for found in _NAMED.finditer(str(plan.toString())):
         yield tuple(found[1].split(", "))
+
+
+def identifier_names(identifier: JavaObject) -> tuple[str, ...]:
+    """Returns the parts of a name as Catalyst has it."""
+    database = identifier.database()
+    return (*((str(database.get()),) if database.isDefined() else ()), str(identifier.table()))
 
 
 def copied(node: JavaObject, changes: dict[int, Any]) -> JavaObject:

@@ -21,7 +21,14 @@ from indextables.core.stats.columns import as_array
 from indextables.core.types import Field, StructType, schema_from_json, type_name
 from indextables.engines.spark.jvm.gateway import each, jvm_tools, quoted
 from indextables.engines.spark.place.tables_and_options import SHORT_NAME, open_table
-from indextables.engines.spark.statement.names import Named, find_named, is_path
+from indextables.engines.spark.statement.names import (
+    LIKE_COMMAND,
+    Named,
+    find_named,
+    identifier_names,
+    is_path,
+    names_of,
+)
 from indextables.engines.spark.statement.statements import nothing
 from indextables.engines.spark.versions import seam
 from indextables.errors import ConfigError, IndexTablesError, UnknownColumnError
@@ -91,10 +98,15 @@ def run_table_statement(session: SparkSession, plan: JavaObject) -> DataFrame | 
     IndexTablesError for one that is not possible: Spark would find no such table, with IF EXISTS would report
     success without doing anything, or would change the catalog alone.
     """
+    if plan.nodeName() == LIKE_COMMAND:
+        subject = _subject(session, identifier_names(plan.sourceTable()))
+        if subject is not None:
+            raise _refused("CreateTableLike", subject)
+        return None
     name_in = {**_NAME_IN, **_CHECKED} if plan.nodeName() == "AddCheckConstraint" else _NAME_IN
     for leaf in each(plan.collectLeaves()):
         parts = name_in.get(str(leaf.nodeName()))
-        subject = None if parts is None else _subject(session, getattr(leaf, parts)())
+        subject = None if parts is None else _subject(session, names_of(getattr(leaf, parts)()))
         if subject is not None:
             handler = _HANDLERS.get(str(plan.nodeName()))
             answer = None if handler is None else handler(plan, subject)
@@ -113,7 +125,7 @@ def refuse_explained_change(session: SparkSession, plan: JavaObject) -> None:
         while target.nodeName() == "SubqueryAlias":
             target = target.child()
         if target.nodeName() == "UnresolvedRelation" and _subject(
-            session, target.multipartIdentifier()
+            session, names_of(target.multipartIdentifier())
         ):
             raise IndexTablesError(
                 "EXPLAIN cannot show how a table of this format is changed",
@@ -122,13 +134,12 @@ def refuse_explained_change(session: SparkSession, plan: JavaObject) -> None:
         return
     for leaf in each(plan.collectLeaves()):
         parts = _NAME_IN.get(str(leaf.nodeName()))
-        if parts is not None and (subject := _subject(session, getattr(leaf, parts)())):
+        if parts is not None and (subject := _subject(session, names_of(getattr(leaf, parts)()))):
             raise _refused(f"Explain{name}", subject)
 
 
-def _subject(session: SparkSession, parts: JavaObject) -> Subject | None:
+def _subject(session: SparkSession, names: tuple[str, ...]) -> Subject | None:
     """Returns the table of a name, with or without the session's catalog before it; None if it is Spark's."""
-    names = tuple(map(str, each(parts)))
     if len(names) == 3 and names[0].lower() == "spark_catalog" and names[1].lower() == SHORT_NAME:
         names = names[1:]
     if not is_path(session, names):
