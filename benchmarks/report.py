@@ -229,7 +229,9 @@ SECTIONS = (
         "Which conditions skip files",
         "Forms of condition that people write, over a table of 40 files: how many of them each engine reads, beside those "
         "that hold a row. `plan` is for engines that filter rows themselves. `refused`: the engine does not take the "
-        "form; `-`: it has none.",
+        "form; `-`: it has none. Beyond what bounds cannot decide, Polars keeps to itself what may raise (`CAST(id AS INT)`, "
+        "`AS DOUBLE`, `AS STRING`) and decimals are not read from it; DataFusion makes nanoseconds of dates in `trunc(day, …)` "
+        "and Substrait has no readable form for its intervals; neither reads its tuples or decimals.",
         skipping,
     ),
     Section(

@@ -189,3 +189,26 @@ def test_a_query_with_a_with_of_its_own_keeps_it_in_datafusion(table):
             == {"n": [10]}
         )
     assert context.sql("SELECT count(*) AS n FROM t").to_pydict() == {"n": [100]}
+
+
+def test_isnan_of_null_is_null_to_datafusion(tmp_path):
+    """`NULL IS NOT FALSE` holds, and a file of nothing but NULL is read for it; found by the fuzzer."""
+    made = it.Table.create(tmp_path / "t", pa.schema([("id", pa.int64()), ("d", pa.float64())]))
+    for number, value in enumerate((None, 1.0, float("nan"))):
+        made.append(pa.table({"id": [number], "d": pa.array([value], pa.float64())}))
+    context = datafusion.SessionContext()
+    it.datafusion.register(context, "t", made.uri)
+    query = "SELECT id FROM t WHERE (isnan(d) IS NOT FALSE) IS TRUE ORDER BY id"
+    assert it.datafusion.sql(context, query).to_pydict() == {"id": [0, 2]}
+
+
+def test_the_two_zeros_of_datafusion_are_both_looked_for(tmp_path):
+    """It finds -0.0 NOT IN (0.0, …), and below zero; found by the fuzzer."""
+    made = it.Table.create(tmp_path / "t", pa.schema([("id", pa.int64()), ("d", pa.float64())]))
+    for number, value in enumerate((-0.0, 0.0, 5.0)):
+        made.append(pa.table({"id": [number], "d": [value]}))
+    context = datafusion.SessionContext()
+    it.datafusion.register(context, "t", made.uri)
+    for test in ("d NOT IN (0.0, 1.0, 2.0, 3.0, 4.0, 5.0)", "d * 1.0 < 0.0", "nullif(d, 1.0) <> 0.0"):
+        query = f"SELECT id FROM t WHERE {test} ORDER BY id"
+        assert it.datafusion.sql(context, query).to_pydict() == context.sql(query).to_pydict()

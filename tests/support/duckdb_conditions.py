@@ -227,6 +227,7 @@ class Draw:
             f"({inner} || {other})",
             f"({other} || {inner})",
             f"concat({other}, {inner})",
+            f"CASE WHEN ({inner}, i32) IN (({other}, 5), ('bean', NULL)) THEN {inner} END",
             f"CAST({deeper(rng.choice(_INTEGERS))} AS VARCHAR)",
             f"strftime({rng.choice(('day', 'local'))}, '%Y-%m')",
         )

@@ -157,7 +157,7 @@ class Draw:
             rounded = one.round(mode=rng.choice(("half_to_even", "half_away_from_zero")))
             return rng.choice((one.floor(), one.ceil(), rounded, one.sqrt(), one.abs(), -one))
         if kind == pl.Float64 and form < 0.9:
-            return deeper(rng.choice(_INTEGERS)) / rng.choice((2, -3, 7))
+            return deeper(rng.choice(_INTEGERS)) / rng.choice((2, -3, 7, 10))
         return deeper(rng.choice((*_INTEGERS, *_FLOATS))).cast(kind)
 
     def time(self, kind: Any, deeper: Any) -> pl.Expr:
@@ -187,6 +187,7 @@ class Draw:
                 one.str.slice(rng.choice((0, 1, -1)), rng.choice((1, 2))),
                 one + other,
                 other + one,
+                pl.concat_str(one, other),
                 deeper(rng.choice(_INTEGERS)).cast(pl.String),
             )
         )

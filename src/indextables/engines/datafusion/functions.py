@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from indextables.core.bind.bound import unless_null
-from indextables.core.expr.nodes import Expression, Mode, call
+from indextables.core.expr.nodes import Expression, Mode, call, refs_of
 from indextables.core.expr.zones import UTC
 from indextables.core.predicate.like import like
 from indextables.core.predicate.nodes import (
     RESULT,
+    And,
     Call,
     IsNan,
     Literal,
+    Opaque,
     Or,
     Predicate,
     Ref,
@@ -209,8 +212,45 @@ def _field(parts: Sequence[Typed]) -> Typed | None:
     return None if found is None else Typed(Ref((*side.value.path, name)), found.type)
 
 
+def _ilike(parts: Sequence[Typed]) -> Predicate | None:
+    """Returns what is known of ILIKE: how the text begins, in some case."""
+    side, pattern = parts[0].value, _text(parts[1])
+    if pattern is None or not isinstance(side, Ref | Call) or parts[0].type != _STRING:
+        return None
+    head = re.match(r"[^%_\\\x80-\U0010ffff]*", pattern)
+    assert head is not None
+    lowered = call("lower in some way", side)
+    begins = over(lowered, lambda ref: StartsWith(ref, head[0].lower(), exact=False))
+    return And((begins, Opaque(f"ILIKE {pattern!r}", tuple(refs_of(side)), "only DataFusion can tell")))
+
+
+def _chosen(name: str) -> _Read:
+    def read(parts: Sequence[Typed]) -> Typed | None:
+        kind = parts[0].type
+        # of NaN and of the two zeros engines have views of their own
+        if kind is None or is_float(kind) or any(part.type != kind for part in parts):
+            return None
+        return Typed(call(name, *_values(parts)), kind)
+
+    return read
+
+
+def _joined(parts: Sequence[Typed]) -> Typed | None:
+    known = all(part.type == _STRING for part in parts)
+    return Typed(call("concat", *_values(parts)), _STRING) if known else None
+
+
+def _joined_without_nulls(parts: Sequence[Typed]) -> Typed | None:
+    empty = Literal("", _STRING)
+    return _joined([Typed(call("coalesce", part, empty), kind) for part, kind in parts])
+
+
 _FUNCTIONS: Final[Mapping[str, _Read]] = {
     "get_field": _field,
+    "ilike": _ilike,
+    "str_concat": _joined,
+    "concat": _joined_without_nulls,
+    **{name: _chosen(name) for name in ("nullif", "greatest", "least")},
     "like": _like,
     "isnan": _nan_test,
     "add": _arithmetic("+"),

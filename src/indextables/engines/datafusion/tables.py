@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from datafusion import DataFrame, SessionContext
 from datafusion.substrait import Producer
 
@@ -68,7 +71,7 @@ def register(
     )
     if context.table_exist(name):
         context.deregister_table(name)
-    context.register_dataset(name, TableDataset(planner))
+    context.register_dataset(name, _Dataset(planner))
     _registered.setdefault(context, {})[name] = planner
 
 
@@ -143,4 +146,24 @@ def needed_by(context: SessionContext, query: str) -> dict[str, Predicate]:
 def _restricted(planner: Planner, condition: Predicate) -> TableDataset:
     plan = planner.plan(condition)
     Recorder.of_engine().add(pruned=plan.report.total_files - plan.report.kept_files)
-    return TableDataset(replace(planner, within=plan.rows))
+    return _Dataset(replace(planner, within=plan.rows))
+
+
+class _Dataset(TableDataset):
+    """A table with one part at least: DataFusion can neither sort nor join what has none."""
+
+    def get_fragments(self, filter: pc.Expression | None = None) -> Iterator[Any]:  # noqa: A002
+        """Yields the fragments that the filter needs, or one without rows."""
+        found = list(super().get_fragments(filter))
+        yield from found or (_NoRows(self.schema),)
+
+
+@dataclass(frozen=True, slots=True)
+class _NoRows:
+    """A fragment without rows."""
+
+    physical_schema: pa.Schema
+
+    def scanner(self, *_schema: object, columns: Any = None, **_others: object) -> ds.Scanner:
+        """Returns a scanner over nothing."""
+        return ds.dataset(self.physical_schema.empty_table()).scanner(columns=columns)

@@ -168,7 +168,24 @@ class Reader:
                 truth = as_condition(self.value(node))
                 return self._opaque(node) if truth is None else truth
 
+    def _is_row(self, row: Node, constant: Node) -> Predicate | None:
+        """Returns what is known where a row equals a constant one: each of its values equals, or both are NULL."""
+        described = constant["value"]["type"]["type_info"]["child_types"]
+        values = constant["value"].get("value", {}).get("children", ())
+        if constant["value"]["is_null"] or len(values) != len(row["children"]):
+            return None
+        parts = [
+            {"type": "VALUE_CONSTANT", "value": {**value, "type": each["second"]}}
+            for value, each in zip(values, described, strict=True)
+        ]
+        pairs = zip(row["children"], parts, strict=True)
+        equal = tuple(self._compare("<=>", one, two) for one, two in pairs)
+        return And((*equal, Opaque("rows are equal", self._columns(row), _WHY)))
+
     def _compare(self, op: CompareOp, left: Node, right: Node) -> Predicate:
+        if op == "=" and _name(left) == "row" and right["type"] == "VALUE_CONSTANT":
+            found = self._is_row(left, right)
+            return self._opaque(left) if found is None else found
         one, two = self.value(left), self.value(right)
         for side, other in ((one, two), (two, one)):
             if isinstance(side, Condition) and op in {"=", "<=>"} and isinstance(other, Literal):
@@ -722,6 +739,13 @@ def _joined(site: _Site) -> Expression | None:
     return call("concat", *site.values) if all(kind == _STRING for kind in site.types) else None
 
 
+def _joined_without_nulls(site: _Site) -> Expression | None:
+    if not all(kind == _STRING for kind in site.types):
+        return None
+    empty = Literal("", _STRING)
+    return call("concat", *(call("coalesce", value, empty) for value in site.values))
+
+
 def _extreme(name: str) -> Callable[[_Site], Expression | None]:
     def read(site: _Site) -> Expression | None:
         alike = all(kind == site.types[0] for kind in site.types)
@@ -763,6 +787,7 @@ _FUNCTIONS: Final[Mapping[str, Callable[[_Site], Expression | None]]] = {
     **dict.fromkeys(("substring", "substr"), _part_of_text("substring")),
     "left": _part_of_text("left"),
     "||": _joined,
+    "concat": _joined_without_nulls,
     "greatest": _extreme("greatest"),
     "least": _extreme("least"),
 }

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from indextables.core.bind.bound import unless_null
 from indextables.core.expr.nodes import Condition, Expression, call, refs_of
 from indextables.core.predicate.nodes import (
     And,
@@ -24,6 +25,7 @@ from indextables.core.predicate.nodes import (
     IsIn,
     IsNan,
     IsNull,
+    IsTrue,
     Literal,
     Not,
     Opaque,
@@ -47,6 +49,8 @@ _COMPARISONS: Final[dict[str, CompareOp]] = {
     "gte": ">=",
     "is_not_distinct_from": "<=>",
 }
+_SAME: Final = "is_not_distinct_from"
+_TRUTHS: Final = frozenset({"is_true", "is_false", "is_not_true", "is_not_false"})
 _MICROS: Final = {0: 1_000_000, 3: 1000, 6: 1}
 
 
@@ -143,6 +147,10 @@ class Reader:
         if name in {"and", "or", "not"}:
             inner = tuple(map(self.condition, parts))
             return And(inner) if name == "and" else Or(inner) if name == "or" else Not(inner[0])
+        if name in _TRUTHS and len(parts) == 1:
+            test = self.condition(parts[0])
+            found_truth = IsTrue(test if name.endswith("true") else Not(test))
+            return Not(found_truth) if "_not_" in name else found_truth
         values = [self.value(part) for part in parts]
         found: Typed | Predicate | None = self._test(name, values)
         if found is None and not any(isinstance(part.value, Unknown | Condition) for part in values):
@@ -158,8 +166,15 @@ class Reader:
                 return over(value, IsNull)
             case "is_not_null", [Ref() | Call() as value]:
                 return Not(over(value, IsNull))
-            case "is_nan", [Ref() as ref]:
-                return IsNan(ref)
+            case "is_nan", [Ref() | Call() as value]:
+                # NULL for NULL, where SQL's isnan is FALSE
+                return over(value, lambda ref: Or((IsNan(ref), unless_null(ref, value=False))))
+            case _, [Condition() as test, Literal(bool() as truth)] if name in {"equal", _SAME}:
+                side: Predicate = test if truth else Not(test)  # type: ignore[assignment,arg-type]
+                return side if name == "equal" else IsTrue(side)
+            case "is_distinct_from", [left, right]:
+                found = self._compare("<=>", left, right, values)
+                return None if found is None else Not(found)
             case _, [left, right] if name in _COMPARISONS:
                 return self._compare(_COMPARISONS[name], left, right, values)
             case _:
@@ -168,14 +183,15 @@ class Reader:
     def _compare(
         self, op: CompareOp, left: Any, right: Any, values: Sequence[Typed]
     ) -> Predicate | None:
-        plain = isinstance(left, Ref | Literal) and isinstance(right, Ref | Literal)
-        if plain:
+        floats = any(part.type is not None and is_float(part.type) for part in values)
+        # DataFusion takes the two zeros for different numbers
+        if floats and not _is_beside_zero(left, right):
+            return None
+        if isinstance(left, Ref | Literal) and isinstance(right, Ref | Literal):
             return Compare(op, left, right) if Ref in {type(left), type(right)} else None
         alike = values[0].type is not None and values[0].type == values[1].type
         known = all(isinstance(side, Ref | Call | Literal) for side in (left, right))
-        # engines order the two zeros of computed numbers in different ways
-        safe = alike and known and not (is_float(values[0].type) and not _is_beside_zero(left, right))  # type: ignore[arg-type]
-        return Compare(op, left, right) if safe else None
+        return Compare(op, left, right) if alike and known else None
 
     def _one_of(self, tree: Message) -> Predicate:
         side = self.value(message(_bytes(tree[1][0])))
@@ -184,8 +200,8 @@ class Reader:
         alike = isinstance(side.value, Ref) or all(part.type == side.type for part in values)
         if not isinstance(side.value, Ref | Call) or len(literals) < len(values) or not alike:
             return Opaque("a list", (), "not all of it are values")
-        if isinstance(side.value, Call) and (side.type is None or is_float(side.type)):
-            return Opaque("a list", tuple(refs_of(side.value)), "of computed numbers")
+        if side.type is not None and is_float(side.type) and not all(part.value for part in literals):
+            return Opaque("a list", tuple(refs_of(side.value)), "of the two zeros")
         return over(side.value, lambda ref: IsIn(ref, literals))
 
     def value(self, tree: Message) -> Typed:

@@ -138,7 +138,7 @@ def _of_integers(op: str, one: Expression, two: Expression, kind: DataType) -> T
         return Typed(call("floor quotient", one, _typed(two, kind)), kind)
     if op == "Modulus" and two.value > 0:
         return Typed(call("floor remainder", one, _typed(two, kind)), kind)
-    if op == "TrueDivide" and kind != _LONG:
+    if op == "TrueDivide":
         wide = call("cast", one, type=_DOUBLE)
         return Typed(call("*", wide, Literal(1.0 / two.value, _DOUBLE)), _DOUBLE)
     return None
@@ -198,6 +198,10 @@ def function_of(function: Any, parts: Sequence[Typed]) -> Typed | None:
             return _temporal(name, parts)
         case {"TemporalExpr": {"TimeStamp": unit}}:
             return _timestamp(unit, parts[0])
+        case {"StringExpr": {"ConcatHorizontal": {"delimiter": "", "ignore_nulls": False}}}:
+            known = all(part.type == _STRING for part in parts)
+            values = [_typed(part.value, _STRING) for part in parts]
+            return Typed(call("concat", *values), _STRING) if known else None
         case {"StringExpr": str(name)}:
             return _of_text(name, parts)
         case {"Round": {"decimals": 0, "mode": mode}}:
