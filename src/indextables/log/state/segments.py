@@ -397,7 +397,7 @@ _LONGEST: Final = 256
 
 
 def _hashes(keys: pa.StringArray) -> npt.NDArray[np.uint64] | None:
-    """Returns a number for each text, the same for equal ones; None if one is shorter than a word of 8 bytes."""
+    """Returns a number for each text, equal texts having equal numbers; None if one is shorter than 8 bytes."""
     if not len(keys):
         return np.empty(0, np.uint64)
     _, offsets, data = keys.buffers()
