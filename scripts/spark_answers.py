@@ -245,7 +245,7 @@ def main() -> int:
         rows = merged(pq.read_table(FOLDER / f"{version}.parquet").to_pylist(), rows)
     if version != NEWEST:
         known = pq.read_table(FOLDER / f"{NEWEST}.parquet").to_pylist()
-        rows = [row for row in rows if row not in known]
+        rows = [row for row in rows if row.get("function") and row not in known]
     target = FOLDER / f"{version}.parquet"
     pq.write_table(pa.Table.from_pylist(rows, SCHEMA), target, compression="zstd", compression_level=19)
     print(f"{len(rows)} rows, {target.stat().st_size:,} bytes: {target.relative_to(ROOT)}")

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pyspark
+
 from indextables.core.expr.functions import FUNCTIONS
 from indextables.core.expr.nodes import Call, Expression, Literal, Mode, Unknown, call
 from indextables.core.types import DataType, DecimalType, PrimitiveType, can_widen
@@ -44,6 +46,9 @@ _PLAIN: Final[Mapping[str, str]] = {
     **{entry.catalyst: name for name, entry in FUNCTIONS.items() if entry.catalyst},
     **_CHOICES,
 }
+_BEFORE_4_3: Final = tuple(map(int, pyspark.__version__.split(".")[:2])) < (4, 3)
+_OF_DAYS: Final = frozenset(["YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MON", "MM", "WEEK"])
+"""Units whose beginning, where its midnight comes twice, was the first one before Spark 4.3."""
 _MODES: Final = {"ANSI": Mode.ANSI, "LEGACY": Mode.LEGACY, "TRY": Mode.TRY}
 _TIMES: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
 
@@ -101,6 +106,10 @@ def function_of(
         ):
             return call("unix_timestamp", value)  # type: ignore[arg-type]
         case _ if any(isinstance(part, Interval) for part in parts):
+            return None
+        case "TruncTimestamp", [Literal(value=str(unit)), _] if (
+            _BEFORE_4_3 and unit.upper() in _OF_DAYS
+        ):
             return None
     values: Sequence[Any] = parts
     name = _name(kind)
