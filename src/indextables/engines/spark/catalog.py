@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.catalog import Catalog, Column, Table
 
 from indextables.core.types import type_name
+from indextables.engines.spark.jvm.gateway import each as each_of
 from indextables.engines.spark.jvm.gateway import quoted
 from indextables.engines.spark.place.tables_and_options import is_ours, open_table
-from indextables.engines.spark.statement.names import Named, find_named, names_of
+from indextables.engines.spark.statement.names import Named, find_named, identifier_names, names_of
 from indextables.engines.spark.versions import arguments_of, replace_method
 
 
@@ -20,6 +21,7 @@ def install() -> None:
     for name, act in _METHODS.items():
         replace_method(Catalog, name, _about(act))
     replace_method(Catalog, "createTable", _create)
+    replace_method(Catalog, "listTables", _list)
 
 
 def _about(act: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -94,6 +96,32 @@ def _is_cached(session: SparkSession, named: Named) -> bool:
 
 def _nothing(_session: SparkSession, _named: Named) -> None:
     """Does nothing: every read sees the newest version."""
+
+
+def _list(original: Callable[..., list[Table]]) -> Callable[..., list[Table]]:
+    """Returns `listTables`, which some versions of Spark end with an error at the first format they do not know."""
+
+    def list_tables(self: Catalog, *args: object, **kwargs: object) -> list[Table]:
+        given = arguments_of(original, self, *args, **kwargs)
+        session, database = self._sparkSession, given.get("dbName") or self.currentDatabase()
+        known = session._jsparkSession.sessionState().catalog()  # noqa: SLF001
+        if not known.databaseExists(database):
+            return original(self, *args, **kwargs)
+        pattern = given.get("pattern") or "*"
+        found = [identifier_names(each) for each in each_of(known.listTables(database, pattern))]
+        ours: dict[tuple[str, ...], Named | None] = {
+            names: find_named(session, names) for names in found if len(names) > 1
+        }
+        if not any(ours.values()):
+            return original(self, *args, **kwargs)
+        return [
+            _table(session, named)
+            if (named := ours.get(names)) is not None
+            else self.getTable(".".join(map(quoted, names)))
+            for names in found
+        ]
+
+    return list_tables
 
 
 _METHODS: Final[dict[str, Callable[..., Any]]] = {

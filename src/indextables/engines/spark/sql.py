@@ -171,7 +171,7 @@ def _run(session: SparkSession, plan: JavaObject) -> DataFrame | None:
 
 def _immediate(session: SparkSession, plan: JavaObject) -> DataFrame | None:
     """Runs EXECUTE IMMEDIATE if its text is about a table of this library; None if it is not."""
-    text = str(_values(session, [seam.immediate_text(plan)])[0])
+    text = str(_values(session, [seam.immediate_text(session, plan)])[0])
     given = list(each(plan.args()))
     values = _values(session, given)
     args: Parameters = values

@@ -191,7 +191,7 @@ class Spark43:
         """Returns a WITH of another statement or of other relations."""
         return node.copy(child, relations, node.allowRecursion())
 
-    def immediate_text(self, plan: JavaObject) -> JavaObject:
+    def immediate_text(self, session: SparkSession, plan: JavaObject) -> JavaObject:
         """Returns the expression whose value EXECUTE IMMEDIATE runs."""
         return plan.sqlStmtStr()
 
@@ -333,11 +333,11 @@ class Spark40(Spark41):
     def constraint(self, spec: JavaObject) -> str | None:
         return None
 
-    def immediate_text(self, plan: JavaObject) -> JavaObject:
+    def immediate_text(self, session: SparkSession, plan: JavaObject) -> JavaObject:
         query = plan.query()
         if query.isRight():
             return query.right().get()
-        return _class(f"{_EXPRESSIONS}.Literal").create(query.left().get())
+        return self.expression_of(session, F.lit(query.left().get()))
 
     def merge_command(self, tools: Tools, writer: JavaObject) -> JavaObject:
         relation = tools.lookup(f"{_CATALYST}.analysis.UnresolvedRelation")
