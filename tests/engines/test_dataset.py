@@ -2,6 +2,8 @@
 
 import math
 import pickle
+import subprocess
+import sys
 from uuid import uuid4
 
 import pyarrow as pa
@@ -176,3 +178,23 @@ def test_files_that_match_whole_and_files_that_do_not_give_the_same_rows(rules):
         assert dataset.count_rows(filter=wanted) == len(alone)
     assert made.plan("f >= 1 AND f <= 2").plan.whole == {made.plan("i = 0").files[0].path}
     assert made.scan("i = 3").count() == 2
+
+
+def test_more_scans_at_once_than_arrow_has_threads_do_not_wait_for_each_other(tmp_path):
+    """DataFusion reads all files of a join at once, each in a thread of Arrow's, and none may need one more."""
+    program = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+import pyarrow as pa
+import indextables as it
+table = it.Table.create(sys.argv[1], pa.schema([("id", pa.int64())]))
+for start in range(6):
+    table.append(pa.table({"id": [start, start + 1]}))
+pa.set_io_thread_count(2)
+dataset = table.to_dataset()
+with ThreadPoolExecutor(6) as pool:
+    print(sum(pool.map(lambda fragment: fragment.to_table().num_rows, dataset.get_fragments())))
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "t")]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=True)
+    assert done.stdout.strip() == b"12"

@@ -226,7 +226,9 @@ class _Rows:
         """Returns a scanner over these units; nothing is opened before it is read."""
         predicate = self.bound if self.expression is None else None
         needed = self._needed(columns)
-        request = ReadRequest(self.planner.store, self.planner.schema, needed, predicate, whole)
+        request = ReadRequest(
+            self.planner.store, self.planner.schema, needed, predicate, whole, in_arrow=True
+        )
         batches = read_batches(request, units, threads=threads, recorder=Recorder.of_engine())
         wanted = list(request.columns) if columns is None else columns
         return ds.Scanner.from_batches(

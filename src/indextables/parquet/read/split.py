@@ -203,6 +203,8 @@ class ReadRequest:
     """Bound to the schema (see `core.bind`)."""
     whole: frozenset[str] = frozenset()
     """Files of which every row is known to satisfy the predicate."""
+    in_arrow: bool = False
+    """Whether threads of Arrow's own wait for the rows. All of them may, so reading must not need another one."""
 
     @property
     def result_schema(self) -> pa.Schema:
@@ -242,9 +244,12 @@ def _looks_only_at(condition: Predicate, columns: frozenset[str]) -> bool:
     return bool(tops) and tops <= columns
 
 
-def open_split(filesystem: FileSystem, split: Split, recorder: Recorder) -> pq.ParquetFile:
+def open_split(
+    filesystem: FileSystem, split: Split, recorder: Recorder, *, in_arrow: bool = False
+) -> pq.ParquetFile:
     """Returns the split's Parquet file and counts it as opened.
 
+    With `in_arrow`, its bytes are read by the thread that asks for them, and not ahead by another one.
     Raises ObjectNotFoundError or StorageError, with the name of the file, if it is missing or broken.
     """
     try:
@@ -254,6 +259,7 @@ def open_split(filesystem: FileSystem, split: Split, recorder: Recorder) -> pq.P
             coerce_int96_timestamp_unit="us",
             arrow_extensions_enabled=False,
             page_checksum_verification=True,  # a flipped bit is an error, not a wrong row
+            pre_buffer=not in_arrow,
         )
         recorder.add(read=opened.metadata.serialized_size + 8)
     except FileNotFoundError as error:
@@ -276,7 +282,7 @@ def read_split(
     request: ReadRequest, split: Split, filesystem: FileSystem, recorder: Recorder
 ) -> Iterator[pa.RecordBatch]:
     """Yields the rows in one file, in their order, without regard to other files of its slice."""
-    opened = open_split(filesystem, split, recorder)
+    opened = open_split(filesystem, split, recorder, in_arrow=request.in_arrow)
     footer = opened.metadata
     row_groups = row_groups_to_read(footer, split, request.schema, request.predicate)
     fields = request.needed
@@ -284,7 +290,10 @@ def read_split(
     here = _names_in_file([f.name for f in stored], opened.schema_arrow.names)
     recorder.add(read=_bytes_of(footer, row_groups, set(here.values())))
     batches = opened.iter_batches(
-        batch_size=_batch_rows(footer, row_groups), row_groups=row_groups, columns=list(here.values())
+        batch_size=_batch_rows(footer, row_groups),
+        row_groups=row_groups,
+        columns=list(here.values()),
+        use_threads=not request.in_arrow,
     )
     for batch in _checked(batches, split):
         yield _assemble(request, split, batch, fields, here)
