@@ -8,7 +8,7 @@ JAVA := . scripts/java.sh &&
 PYTEST := $(BIN)/python -m pytest --numprocesses 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-slow test-spark test-floors matrix lint format fuzz bench clean
+.PHONY: help demo test test-fast test-slow test-spark matrix lint format fuzz bench clean
 # The versions of Spark besides the newest, which .venv has; constraints/ says what each environment has instead of
 # what constraints.txt says.
 SPARKS := 3.5 4.0 4.1 4.2
@@ -48,9 +48,6 @@ test-spark: $(STAMP) $(SPARK_ENVIRONMENTS:%=%/.installed) ## Spark's tests on ev
 
 matrix: $(STAMP) $(SPARK_ENVIRONMENTS:%=%/.installed) ## what works on which version of Spark, as a table
 	@$(JAVA) $(BIN)/python scripts/spark_matrix.py $(SPARK_ENVIRONMENTS) $(VENV)
-
-test-floors: .venv-floors/.installed ## tests that need no JVM, with the oldest versions that are promised
-	@.venv-floors/bin/python -m pytest -m "not slow and not spark" $(ARGS)
 
 lint: $(STAMP) ## ruff, mypy --strict, import-linter, words and types
 	@$(BIN)/ruff check .

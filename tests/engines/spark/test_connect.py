@@ -9,6 +9,8 @@ import sys
 from decimal import Decimal
 
 import pytest
+
+pytest.importorskip("grpc", reason="Spark Connect is tried on the newest Spark alone")
 from support.spark_tables import days, write_table
 
 import indextables as it

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -128,8 +127,6 @@ def _nan_count(values: pa.Array | pa.ChunkedArray) -> int:
 def _range(values: pa.Array | pa.ChunkedArray, dtype: DataType) -> _Range:
     """Returns the least and the greatest physical value; None where there is none."""
     found = pc.min_max(values)
-    if is_float(dtype) and found["min"].as_py() == math.inf and found["max"].as_py() == -math.inf:
-        return None, None  # what older versions of PyArrow say of nothing but NaN
     return _physical(found["min"], dtype), _physical(found["max"], dtype)
 
 
