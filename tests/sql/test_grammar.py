@@ -101,7 +101,7 @@ def test_every_usage_is_a_pattern_that_reads_itself():
         text = command.usage.replace("[", "").replace("]", "").replace("<table>", fill["table"])
         for kind, value in fill.items():
             text = re.sub(rf"<\w+:{kind}>", value, text)
-        text = re.sub(r"(\w+)\|\w+", r"\1", text).replace("<columns>", "(a)")
+        text = re.sub(r"(\w+)\|\w+", r"\1", text).replace("<columns>", "(a)").replace("<column>", "a")
         found = find(text)
         assert found is not None, text
         assert found[0].run is command.run, text

@@ -65,6 +65,16 @@ VERBS = {
         lambda t: len(t.vacuum(apply=True, allow_short_retention=True, options=NOW).files),
         ("vacuum", "{0}", "--retention", "0 hours", "--allow-short-retention", "--apply"),
     ),
+    "VACUUM … DRY RUN": Verb(
+        "VACUUM indextables.`{0}` RETAIN 0 HOURS DRY RUN",
+        lambda t: len(t.vacuum(options=NOW).files),
+        ("vacuum", "{0}", "--retention", "0 hours"),
+    ),
+    "VACUUM": Verb(
+        "VACUUM indextables.`{0}` RETAIN 0 HOURS ALLOW SHORT RETENTION",
+        lambda t: len(t.vacuum(apply=True, allow_short_retention=True, options=NOW).files),
+        ("vacuum", "{0}", "--retention", "0 hours", "--allow-short-retention", "--apply"),
+    ),
     "TRUNCATE … DRY RUN": Verb(
         "TRUNCATE INDEXTABLES TIME TRAVEL '{0}' DRY RUN",
         lambda t: len(t.truncate_time_travel().files),
