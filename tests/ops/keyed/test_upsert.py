@@ -23,7 +23,7 @@ from indextables.log.commit.intent import ChangeSchema, CommitPlan
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.append import append
 from indextables.ops.create import as_schema, new_metadata
-from indextables.ops.create_as import create_as
+from indextables.ops.replace import create_as
 from indextables.ops.replace import replace_table
 from indextables.ops.keyed.upsert import UpsertPlanner
 from indextables.parquet.write.by_key import ArrowChange

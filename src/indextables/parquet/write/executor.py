@@ -21,15 +21,14 @@ from indextables.errors import StorageError
 from indextables.log.state.rows import Split
 from indextables.log.state.snapshot import Snapshot
 from indextables.log.wire.actions import Add
-from indextables.parquet.read.read import ReadRequest, count_rows, read_batches
+from indextables.parquet.read.read import ReadRequest, Unit, count_rows, read_batches
 from indextables.parquet.read.row_filter import to_row_mask
 from indextables.parquet.write.by_key import ArrowChange
 from indextables.parquet.write.cluster import lay_out, pack
-from indextables.parquet.write.compact import compact_slices
 from indextables.parquet.write.conform import as_reader, check_fits, conform, source_schema
 from indextables.parquet.write.within import all_within
 from indextables.parquet.write.write import Rewritten, WriteTarget, Written, write_splits
-from indextables.plan.merge_rule import Piece
+from indextables.plan.merge_rule import MergeMode, Piece
 from indextables.storage.base import LogStore
 
 _THREADS: Final = 2
@@ -156,3 +155,23 @@ def _in_place_of(split: Split, add: Add) -> Add:
 def _without(batches: Iterable[pa.RecordBatch], condition: Predicate) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield batch.filter(pc.invert(to_row_mask(condition, batch)))
+
+
+# The rows that slices show, as new base files.
+
+
+def compact_slices(store: LogStore, pieces: Sequence[Piece], target: WriteTarget) -> Iterator[Written]:
+    """Writes the rows that each slice shows as new files and yields these, slice by slice; a slice may have none."""
+    request = ReadRequest(store, target.schema, target.schema.names)
+    for piece in pieces:
+        yield write_splits(read_batches(request, _units(piece)), store, target)
+
+
+def _units(piece: Piece) -> Sequence[Unit]:
+    """Returns what is read of the slice: its files as they are if no delta file can hide a row."""
+    if not piece.files:
+        return ()
+    oldest = min(split.seq for split in piece.files)
+    if piece.mode is MergeMode.RECORD and all(delta.seq <= oldest for delta in piece.deltas):
+        return piece.files
+    return (piece,)

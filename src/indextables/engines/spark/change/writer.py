@@ -34,10 +34,9 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.log.wire.actions import Metadata
 from indextables.ops.append import append
 from indextables.ops.create import new_metadata
-from indextables.ops.create_as import create_as
 from indextables.ops.delete_overwrite import Condition, SamePartitions, overwrite
 from indextables.ops.keyed.upsert import upsert
-from indextables.ops.replace import replace_table
+from indextables.ops.replace import create_as, replace_table
 from indextables.ops.shared.commit import CommitResult
 from indextables.plan.merge_rule import RECORD_KEY, MergeRule
 
