@@ -212,3 +212,45 @@ def test_the_two_zeros_of_datafusion_are_both_looked_for(tmp_path):
     for test in ("d NOT IN (0.0, 1.0, 2.0, 3.0, 4.0, 5.0)", "d * 1.0 < 0.0", "nullif(d, 1.0) <> 0.0"):
         query = f"SELECT id FROM t WHERE {test} ORDER BY id"
         assert it.datafusion.sql(context, query).to_pydict() == context.sql(query).to_pydict()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id FROM (SELECT id, s, row_number() OVER (ORDER BY id) AS n FROM t) WHERE n > 25 AND s LIKE 'c%'",
+        "SELECT id FROM (SELECT id, s, lag(id) OVER (ORDER BY id) AS n FROM t) WHERE n > 19 AND s LIKE 'c%'",
+        "SELECT id FROM (SELECT id, s, 1 + count(*) OVER () AS n FROM t) WHERE n > 100 AND s LIKE 'c%'",
+    ],
+)
+def test_a_window_counts_the_rows_that_a_condition_above_it_does_not_keep(table, query):
+    """Substrait has a window as a column of a projection, and conditions above that are none of the table's."""
+    connection, context = duckdb.connect(), datafusion.SessionContext()
+    it.duckdb.register(connection, "t", table.uri)
+    it.datafusion.register(context, "t", table.uri)
+    expected = context.sql(f"{query} ORDER BY id").to_pydict()["id"]
+    assert it.datafusion.sql(context, f"{query} ORDER BY id").to_pydict()["id"] == expected != []
+    assert [row[0] for row in it.duckdb.sql(connection, f"{query} ORDER BY id").fetchall()] == expected
+
+
+def test_letters_that_are_others_in_another_case_are_found_by_ilike(tmp_path):
+    """DataFusion takes the long s for an s, and the kelvin sign for a k; lower() does not."""
+    made = it.Table.create(tmp_path / "t", pa.schema([("s", pa.string())]))
+    for word in ("\u017fun", "sun", "\u212aelvin", "kelvin", "moon"):
+        made.append(pa.table({"s": [word]}))
+    context = datafusion.SessionContext()
+    it.datafusion.register(context, "t", made.uri)
+    for pattern, found in (("s%", 2), ("S%", 2), ("k%", 2), ("MO%", 1)):
+        query = f"SELECT s FROM t WHERE s ILIKE '{pattern}'"
+        assert len(it.datafusion.sql(context, query).to_pydict()["s"]) == found
+
+
+def test_milliseconds_of_duckdb_are_rounded(tmp_path):
+    """A microsecond before 1970 is 0 ms to DuckDB, and -1 to Spark."""
+    made = it.Table.create(tmp_path / "t", pa.schema([("n", pa.int64()), ("ts", pa.timestamp("us"))]))
+    for number in (-1501, -1500, -1, 0, 499, 500, 1500):
+        made.append(pa.table({"n": [number], "ts": pa.array([number], pa.timestamp("us"))}))
+    connection = duckdb.connect()
+    it.duckdb.register(connection, "t", made.uri)
+    for number in range(-2, 3):
+        query = f"SELECT n FROM t WHERE epoch_ms(ts) = {number} ORDER BY n"
+        assert it.duckdb.sql(connection, query).fetchall() == connection.sql(query).fetchall()

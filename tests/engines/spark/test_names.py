@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -163,6 +164,39 @@ def test_create_table_by_name(spark, db, tmp_path):
     finally:
         for name in ("t", "u", "plain"):
             spark.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+@pytest.mark.parametrize("verb", ["CREATE", "CREATE TABLE IF NOT EXISTS", "REPLACE", "save", "writeTo"])
+def test_a_new_name_does_not_take_over_the_table_in_its_directory(spark, db, verb):
+    """The catalog would own the directory: REPLACE and DROP would take the rows of another table."""
+    spark.sql("CREATE TABLE probe (a INT) USING indextables")
+    taken = place(spark, "probe")
+    spark.sql("DROP TABLE probe")
+    spark.range(3).write.format("indextables").save(taken)
+    ways = {
+        "CREATE": lambda: spark.sql("CREATE TABLE probe USING indextables AS SELECT 1 AS a"),
+        "CREATE TABLE IF NOT EXISTS": lambda: spark.sql(
+            "CREATE TABLE IF NOT EXISTS probe (a INT) USING indextables"
+        ),
+        "REPLACE": lambda: spark.sql(
+            "CREATE OR REPLACE TABLE probe USING indextables AS SELECT 1 AS a"
+        ),
+        "save": lambda: (
+            spark.range(1).write.format("indextables").mode("overwrite").saveAsTable("probe")
+        ),
+        "writeTo": lambda: spark.range(1).writeTo("probe").using("indextables").createOrReplace(),
+    }
+    try:
+        with pytest.raises(TableExistsError, match="where the catalog would put"):
+            ways[verb]()
+        assert not spark.catalog.tableExists("probe")
+        assert Table(taken).count() == 3
+        spark.sql(f"CREATE TABLE probe USING indextables LOCATION '{taken}'")
+        spark.sql("DROP TABLE probe")
+        assert Table(taken).count() == 3
+    finally:
+        spark.sql("DROP TABLE IF EXISTS probe")
+        shutil.rmtree(taken)
 
 
 def test_what_the_catalog_says_of_a_table(spark, orders):

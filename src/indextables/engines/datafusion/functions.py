@@ -217,7 +217,8 @@ def _ilike(parts: Sequence[Typed]) -> Predicate | None:
     side, pattern = parts[0].value, _text(parts[1])
     if pattern is None or not isinstance(side, Ref | Call) or parts[0].type != _STRING:
         return None
-    head = re.match(r"[^%_\\\x80-\U0010ffff]*", pattern)
+    # the long s is an s in another case, and the kelvin sign a k: lower() makes no s of the first
+    head = re.match(r"[^%_\\SsKk\x80-\U0010ffff]*", pattern)
     assert head is not None
     lowered = call("lower in some way", side)
     begins = over(lowered, lambda ref: StartsWith(ref, head[0].lower(), exact=False))

@@ -18,6 +18,7 @@ from indextables.engines.exchange.substrait import Reader, Typed, functions_of
 
 # numbers of fields in Substrait's messages
 _READ, _FILTER, _PROJECT, _RELATION, _ROOT = 1, 2, 7, 1, 2
+_WINDOW = 5
 
 
 class Scan(NamedTuple):
@@ -92,10 +93,12 @@ class _Plan:
         if _PROJECT in relation:
             tree = _inner(relation, _PROJECT)
             rows = self.visit(_inner(tree, 2))
-            if rows is None:
+            parts = [message(_bytes(each)) for each in tree.get(3, [])]
+            # a window counts rows that a condition above it does not keep
+            if rows is None or any(_WINDOW in part for part in parts):
                 return None
             reader = self._reader(rows.columns, None)
-            computed = [reader.value(message(_bytes(each))) for each in tree.get(3, [])]
+            computed = [reader.value(part) for part in parts]
             return self._emitted(rows, tree, (*rows.columns, *computed))
         self._visit_others(relation)
         return None

@@ -778,7 +778,6 @@ _FUNCTIONS: Final[Mapping[str, Callable[[_Site], Expression | None]]] = {
     **dict.fromkeys(("datediff", "date_diff"), _difference),
     "last_day": _last_day,
     "epoch": _epoch("epoch"),
-    "epoch_ms": _epoch("unix_millis"),
     "epoch_us": _epoch("unix_micros"),
     **dict.fromkeys(("lower", "lcase"), _of_text("lower in some way")),
     **dict.fromkeys(("upper", "ucase"), _of_text("upper in some way")),

@@ -16,7 +16,7 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
 from indextables.engines.spark.jvm.gateway import each, jvm_tools
-from indextables.engines.spark.place.tables_and_options import SHORT_NAME, is_ours
+from indextables.engines.spark.place.tables_and_options import SHORT_NAME, is_ours, open_table
 from indextables.errors import ConfigError, TableExistsError
 
 _CATALYST: Final = "org.apache.spark.sql.catalyst"
@@ -170,7 +170,19 @@ def vacant_name(session: SparkSession, names: Sequence[str], location: str | Non
             hint="use another name, or DROP TABLE it first",
             uri=found.path(session),
         )
+    check_place(session, found)
     return found
+
+
+def check_place(session: SparkSession, name: NewName) -> None:
+    """Raises TableExistsError if the catalog would choose the directory of another table, and own its rows."""
+    path = name.path(session)
+    if name.location is None and open_table(session, path).log.exists():
+        raise TableExistsError(
+            f"{path}, where the catalog would put {name.table!r}, has a table already",
+            hint=f"CREATE TABLE {name.table} USING {SHORT_NAME} LOCATION '{path}' gives it the name",
+            uri=path,
+        )
 
 
 def register(session: SparkSession, name: NewName) -> None:

@@ -15,6 +15,7 @@ from indextables.engines.spark.place.tables_and_options import is_ours
 from indextables.engines.spark.statement.clauses import partition_columns, refuse_unkept
 from indextables.engines.spark.statement.names import (
     NewName,
+    check_place,
     entry_of,
     find_named,
     is_path,
@@ -161,6 +162,8 @@ def _create(session: SparkSession, plan: JavaObject) -> Statement | None:
                 f"there is no table {'.'.join(names)}", hint="use CREATE OR REPLACE TABLE", uri=path
             )
     refuse_unkept(plan, path)
+    if new is not None:
+        check_place(session, new)
     is_filled = plan.nodeName().endswith("AsSelect")
     replaces = plan.nodeName().startswith("Replace")
     if is_filled:
