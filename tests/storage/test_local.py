@@ -15,6 +15,7 @@ import pytest
 from indextables.errors import ObjectExistsError, ObjectNotFoundError, ReadOnlyStoreError, StorageError
 from indextables.storage import durable, open_store
 from indextables.storage.base import temporary_name
+from indextables.storage.local import LocalStore
 
 RACER = """
 import sys, time
@@ -396,3 +397,26 @@ def test_listing_after_a_version_does_not_look_into_earlier_directories(store, m
 
 def _refusing_link(source, target):
     raise OSError(errno.EPERM, "Operation not permitted")
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux holds directories")
+def test_a_directory_that_is_held_is_the_same_one_whatever_gets_its_name(tmp_path):
+    """All calls below it go there, also into new directories; all others go by name."""
+    store = LocalStore(tmp_path)
+    for key in ("log/a", "other/b"):
+        store.put(key, key.encode())
+    with store.held("log") as here:
+        (tmp_path / "log").rename(tmp_path / "left")
+        (tmp_path / "other").rename(tmp_path / "log")
+        here.put("log/new", b"1")
+        here.put_if_absent("log/deep/er/new", b"2")
+        here.put("beside/new", b"3")
+        assert [meta.key for meta in here.list("log/")] == ["log/a", "log/deep/er/new", "log/new"]
+        assert (here.get("log/a"), here.head("log/new").size) == (b"log/a", 1)
+        with pytest.raises(ObjectExistsError):
+            here.put_if_absent("log/new", b"")
+        here.delete("log/a")
+        here.delete("log/b")
+    assert [meta.key for meta in store.list("")] == [
+        "beside/new", "left/deep/er/new", "left/new", "log/b",
+    ]  # fmt: skip

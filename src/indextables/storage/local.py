@@ -223,6 +223,14 @@ class _HoldingStore(LocalStore):
             return f"{self._open}/{key.removeprefix(self._prefix)}"
         return super()._text(key)
 
+    def _make(self, directory: Path) -> None:
+        if directory in self._known:
+            return
+        if directory.is_relative_to(self._open):
+            durable.make_directories(directory, Path(self._open))
+        else:
+            super()._make(directory)
+
 
 def _descend(
     path: Path, base: str, prefix: str, after: str, above: frozenset[tuple[int, int]]

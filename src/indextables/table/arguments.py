@@ -158,6 +158,7 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     "partition_by": _NAMES,
     "record_key": _NAMES,
     "timezone": (_TEXT[0], "pass the name of a time zone, such as UTC or Europe/Berlin"),
+    "remove": (_is_names, "pass a name of a property, or a list of names"),
     "name": _TEXT,
     "description": _TEXT,
     "merge_mode": (_TEXT[0], "pass 'record' or 'columns'"),

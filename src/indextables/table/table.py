@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
@@ -1064,7 +1064,7 @@ class Table(Upkeep):
         return evolve(self._log, as_schema(schema))
 
     def set_properties(
-        self, properties: Mapping[str, object] | None = None, *, remove: Sequence[str] = ()
+        self, properties: Mapping[str, object] | None = None, *, remove: Names = ()
     ) -> CommitResult:
         """Changes what the table's properties say, for every writer and reader from now on.
 
@@ -1086,7 +1086,7 @@ class Table(Upkeep):
             >>> dict(table.properties)
             {'owner': 'shop'}
         """
-        return set_properties(self._log, properties or {}, remove)
+        return set_properties(self._log, settings_of(properties), names_of(remove))
 
 
 def convert(path: Location, **options: Any) -> Table:
