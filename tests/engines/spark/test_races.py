@@ -158,7 +158,16 @@ def raced(spark, path, monkeypatch, verb: Verb, *, overtaken: bool) -> str:
     return outcome
 
 
-@pytest.mark.parametrize("name", VERBS)
+LIKE_ANOTHER = {"INSERT", "REPLACE WHERE", "DELETE of files", "ZORDER", "UPDATE by key"} | {
+    name for name in VERBS if name.startswith("Table.on")
+}
+"""Verbs that take the road of another one, and are tried in the long run."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] if n in LIKE_ANOTHER else []) for n in VERBS],
+)
 def test_a_vacuum_beside_a_write_that_was_overtaken_never_breaks_the_table(
     spark, tmp_path, monkeypatch, name
 ):
