@@ -27,7 +27,7 @@ from indextables.engines.spark.scan.scan_report import our_scans
 
 # A fixed number of draws where no time is given, so that two runs of the suite draw the same.
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "120"))
-BATCHES = 10**9 if "FUZZ_SECONDS" in os.environ else 10
+BATCHES = 10**9 if "FUZZ_SECONDS" in os.environ else 14
 SEED = int(os.environ.get("INDEXTABLES_CATALYST_SEED", "1"))
 BATCH = 40
 FEW, REPORT_EACH = 1000, 25

@@ -72,7 +72,7 @@ class TableReport:
     uri: str
     snapshot: Snapshot
     drawn: Snapshot
-    """The same version without delta files of deletes, which hold no rows."""
+    """This version without delta files of deletes, which hold no rows."""
     record_key: tuple[str, ...]
     rows: int | None
     """None if a split does not say, or if delta files have to be merged first."""

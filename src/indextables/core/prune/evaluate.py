@@ -70,7 +70,7 @@ class Pruned:
     """What a plan needs to know, from one reading of the predicate."""
 
     kept: FileMask
-    """As `may_match` says."""
+    """Holds what `may_match` says."""
     kept_by_partition: FileMask
     """What `may_match` would say if only partition values were known."""
     columns: tuple[FieldPath, ...]

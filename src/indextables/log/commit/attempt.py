@@ -238,7 +238,7 @@ class _Draft:
     base: Snapshot
     skipped: frozenset[str] = frozenset()
     is_proven: bool = False
-    """The same actions were read back before, on an older base."""
+    """These actions were read back before, on an older base."""
 
     def result(self, file: LogFile, data: bytes) -> Snapshot:
         """Returns the table with this commit."""
